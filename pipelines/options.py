@@ -1,0 +1,41 @@
+"""Beam engines: which runner carries the transforms, and with what flags."""
+
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from scoring.config import config
+
+
+@config
+class RuntimeConfig:
+    """How stages run; never what they compute, so a change here invalidates nothing."""
+
+    engine: str  # local | processes | the name of any Beam runner
+    workers: int  # worker processes of the engine `processes`
+    threads: int  # torch threads a worker
+    beam_args: tuple[str, ...]  # further flags for the runner
+
+    def __post_init__(self) -> None:
+        if self.workers < 1 or self.threads < 1:
+            raise ValueError("workers and threads must be at least 1")
+
+
+def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
+    """Returns an empty pipeline on the engine of `runtime`.
+
+    `DirectRunner` is never used: it first tries to fetch another engine from the network.
+    """
+    arguments = list(runtime.beam_args)
+    if runtime.engine == "processes":
+        arguments += ["--direct_running_mode=multi_processing", f"--direct_num_workers={runtime.workers}"]
+    return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
+
+
+def _runner(engine: str) -> Any:
+    if engine in ("local", "processes"):
+        from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+        return FnApiRunner()
+    return engine

@@ -1,0 +1,71 @@
+"""A project: the folder that holds `params.yaml`, and the places of everything a run writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pipelines import params
+from pipelines.options import RuntimeConfig
+from scoring.errors import DataError
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True)
+class Project:
+    """The root folder and its params. Relative paths in params are relative to the root."""
+
+    root: Path
+    params: params.Params
+    runtime: RuntimeConfig
+    force: bool = False
+
+    @property
+    def data(self) -> Path:
+        """The folder of all part folders."""
+        return self.root / "data"
+
+    def folder(self, name: str) -> Path:
+        """Returns the folder that stage `name` writes."""
+        return self.data / name
+
+    def metrics(self, name: str) -> Path:
+        """Returns the metrics file of stage `name`."""
+        return self.root / "metrics" / f"{name}.json"
+
+    def section(self, name: str, kind: type[C]) -> C:
+        """Returns section `name` of the params as a `kind`."""
+        return self.params.section(name, kind)
+
+
+def open_project(path: Path, *, force: bool = False, engine: str | None = None, workers: int | None = None) -> Project:
+    """Returns the project of params file `path`, every section validated; flags override `runtime`."""
+    from dataclasses import replace
+
+    found = params.read(path)
+    found.check()
+    runtime = found.section("runtime", RuntimeConfig)
+    changes = {k: v for k, v in {"engine": engine, "workers": workers}.items() if v is not None}
+    return Project(path.resolve().parent, found, replace(runtime, **changes), force)  # type: ignore[arg-type]
+
+
+@contextmanager
+def locked(project: Project) -> Iterator[None]:
+    """Holds the project's lock: two runs in one folder would remove each other's files.
+
+    Raises:
+      DataError: another run holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    project.data.mkdir(parents=True, exist_ok=True)
+    path = project.data / ".lock"
+    try:
+        with FileLock(path, timeout=0):
+            yield
+    except Timeout:
+        raise DataError(
+            "another gradsift run is at work in this project", where=str(path), remedy="wait until it has ended"
+        ) from None

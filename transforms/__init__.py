@@ -1,0 +1,1 @@
+"""How rows move: PTransforms over parts, readers, decoders and text kernels."""

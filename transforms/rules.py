@@ -1,0 +1,40 @@
+"""A rule: the value that is measured, its bound, and the reason code that a dropped row carries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Drops a row whose `value` passes `threshold`: a `min` keeps ≥, a `max` keeps ≤."""
+
+    code: str  # the reason code, e.g. "gopher_short_doc"
+    stage: str  # the folder whose sidecar holds the value
+    value: str  # column of that sidecar
+    bound: Literal["min", "max"]
+    threshold: str  # the field in the stage's section of params, dotted, e.g. "gopher.min_words"
+    sentence: str  # what it means, for a person
+
+    def limit(self, params: Any) -> float:
+        """Returns the threshold that stands in `params` (a config object or a nested mapping)."""
+        found = params
+        for key in self.threshold.split("."):
+            found = found[key] if isinstance(found, Mapping) else getattr(found, key)
+        return float(found)
+
+    def drops(self, values: "np.ndarray[Any, Any]", params: Any) -> "np.ndarray[Any, Any]":
+        """Returns (n,) bool: which of `values` (n,) fail; null (NaN) values never fail."""
+        limit = self.limit(params)
+        return values < limit if self.bound == "min" else values > limit
+
+
+def verdict(failed: Mapping[str, "np.ndarray[Any, Any]"], rows: int) -> tuple[pa.Array, pa.Array]:
+    """Returns `(kept, reasons)` from (n,) bool arrays keyed by reason code, codes in the mapping's order."""
+    codes: Sequence[str] = list(failed)
+    matrix = np.stack([failed[c] for c in codes]) if codes else np.zeros((0, rows), bool)
+    reasons = [[codes[int(k)] for k in np.flatnonzero(matrix[:, row])] for row in range(rows)]
+    return pa.array(~matrix.any(axis=0), pa.bool_()), pa.array(reasons, pa.list_(pa.string()))

@@ -1,0 +1,253 @@
+"""Every schema and column name, in this one place.
+
+A folder under `data/` holds parts; a part has the schema of its folder. All sidecars begin with
+`sample_id`. A column read for a stage is named `folder.column` (see `parts.read_columns`).
+"""
+
+import json
+
+import pyarrow as pa
+
+from scoring.errors import SchemaError
+
+IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+MODALITIES = ("text", "image", "audio", "video", "interleaved")
+AUDIO_RATE_HZ = 16_000
+
+STATIC_DIMENSIONS = (
+    "length", "lexical_diversity", "rare_words", "syntactic_variety", "reading_difficulty", "compression",
+    "knowledge_density", "semantic_breadth", "coherence", "predictability", "originality", "cleanliness",
+)  # fmt: skip
+
+_SAMPLE_FIELDS = [
+    ("sample_id", pa.string()),
+    ("source", pa.string()),
+    ("uri", pa.string()),
+    ("source_digest", pa.string()),
+    ("position", pa.int64()),
+    ("segment", pa.int32()),
+    ("modality", pa.string()),
+    ("text", pa.large_string()),
+    ("images", pa.list_(IMAGE)),
+    ("image_times_s", pa.list_(pa.float64())),
+    ("audio", IMAGE),
+    ("width", pa.int32()),
+    ("height", pa.int32()),
+    ("duration_s", pa.float64()),
+    ("frames", pa.int32()),
+    ("has_audio", pa.bool_()),
+    ("codec", pa.string()),
+    ("label", pa.string()),
+    ("domain", pa.string()),
+    ("repaired_chars", pa.int32()),
+    ("meta", pa.string()),
+]
+
+_VERDICT = [("kept", pa.bool_()), ("reasons", pa.list_(pa.string()))]
+
+
+def _hf_value(kind: pa.DataType) -> object:
+    if kind == IMAGE:
+        return {"_type": "Image"}
+    if pa.types.is_list(kind):
+        return {"feature": _hf_value(kind.value_type), "_type": "List"}
+    names = {pa.float64(): "float64", pa.float32(): "float32", pa.bool_(): "bool"}
+    return {"dtype": names.get(kind, str(kind)), "_type": "Value"}
+
+
+def with_features(schema: pa.Schema) -> pa.Schema:
+    """Returns `schema` with Hugging Face `Features` metadata, so `datasets` yields pictures and sound."""
+    features = {f.name: _hf_value(f.type) for f in schema}
+    if "audio" in features:
+        features["audio"] = {"sampling_rate": AUDIO_RATE_HZ, "_type": "Audio"}
+    return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+
+
+SAMPLES = with_features(pa.schema(_SAMPLE_FIELDS))
+
+REJECTS = pa.schema(
+    [
+        ("sample_id", pa.string()),  # null unless the row's own id is the fault
+        ("source", pa.string()),
+        ("uri", pa.string()),
+        ("source_digest", pa.string()),
+        ("position", pa.int64()),
+        ("stage", pa.string()),
+        ("reason", pa.string()),
+        ("error", pa.string()),
+        ("tail", pa.string()),  # the decoder's last words
+        ("excerpt", pa.large_string()),  # the first 2 kB of what could not be read
+        ("partial", pa.bool_()),  # true: what could be decoded is a row of samples
+    ]
+)
+
+CLEAN_VALUES = (
+    ("chars", pa.int64()),
+    ("words", pa.int64()),
+    ("lines", pa.int64()),
+    ("nonsymbol_words", pa.int64()),
+    ("mean_word_length", pa.float64()),
+    ("hash_ratio", pa.float64()),
+    ("ellipsis_ratio", pa.float64()),
+    ("bullet_line_ratio", pa.float64()),
+    ("ellipsis_line_ratio", pa.float64()),
+    ("alpha_word_ratio", pa.float64()),
+    ("stop_words", pa.int64()),
+    ("dup_line_ratio", pa.float64()),
+    ("dup_paragraph_ratio", pa.float64()),
+    ("dup_line_char_ratio", pa.float64()),
+    ("dup_paragraph_char_ratio", pa.float64()),
+    *((f"top_{n}_gram_char_ratio", pa.float64()) for n in (2, 3, 4)),
+    *((f"dup_{n}_gram_char_ratio", pa.float64()) for n in range(5, 11)),
+)
+
+CLEAN = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("clean_text", pa.large_string()),
+        ("key_hash", pa.binary(16)),  # of the key text and the payloads; null where both are empty
+        ("language", pa.string()),
+        ("language_score", pa.float64()),
+        *CLEAN_VALUES,
+        ("rule_quality", pa.float64()),  # share of the rules that the row passes
+        *_VERDICT,
+    ]
+)
+
+DEDUP = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("cluster", pa.string()),  # sample_id of the cluster's survivor; null for a row dropped before
+        ("survivor", pa.bool_()),
+        ("matched_id", pa.string()),  # the survivor, for a row dropped here
+        ("similarity", pa.float64()),
+        *_VERDICT,
+    ]
+)
+
+QUALITY = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("quality", pa.float64()),  # null for a row without text, or dropped before
+        ("quality_min", pa.float64()),
+        ("quality_max", pa.float64()),
+        ("windows", pa.int32()),
+        ("coverage", pa.float64()),  # scored tokens / all tokens
+        ("quality_label", pa.string()),
+        *_VERDICT,
+    ]
+)
+
+_TOKEN_COUNTS = [
+    ("sample_id", pa.string()),
+    ("text_tokens", pa.int64()),
+    ("image_tokens", pa.int64()),
+    ("video_tokens", pa.int64()),
+    ("audio_tokens", pa.int64()),
+    ("tokens", pa.int64()),
+    ("flops", pa.float64()),
+    ("bytes", pa.int64()),  # decoded size of the row in the samples part
+]
+TOKENS_RAW = pa.schema(_TOKEN_COUNTS)
+TOKENS = pa.schema([*_TOKEN_COUNTS, ("complexity", pa.float64())])
+
+STATIC_RAW = pa.schema([("sample_id", pa.string()), *((d, pa.float64()) for d in STATIC_DIMENSIONS)])
+STATIC = pa.schema([*STATIC_RAW, pa.field("static_score", pa.float64())])
+
+GRADIENTS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("gradient_tokens", pa.int32()),
+        # one value a checkpoint, in training order
+        ("loss", pa.list_(pa.float64())),
+        ("grad_norm", pa.list_(pa.float64())),
+        ("target_cosine", pa.list_(pa.float64())),  # with the target's mean gradient at the same checkpoint
+        ("costate_dot", pa.list_(pa.float64())),  # with the costate of the next checkpoint; the last is null
+        ("costate_cosine", pa.list_(pa.float64())),
+        ("gradient_note", pa.string()),  # why there are no values, or null
+    ]
+)
+
+LQS = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("learnability", pa.float64()),
+        ("gradient_quality", pa.float64()),
+        ("lqs", pa.float64()),
+        ("lqs_z", pa.float64()),  # z-scored, clipped at 3
+        ("score", pa.float64()),  # final
+        ("band", pa.string()),  # difficulty: base, reinforcement, challenge
+        ("high_value", pa.bool_()),
+        ("score_note", pa.string()),
+    ]
+)
+
+PLAN = pa.schema(
+    [
+        ("rank", pa.int64()),
+        ("sample_id", pa.string()),
+        ("part", pa.string()),
+        ("row", pa.int32()),
+        ("shard", pa.int32()),
+        ("position", pa.int32()),
+        ("phase", pa.int32()),
+        ("band", pa.string()),
+        ("pool", pa.string()),
+        ("tier", pa.string()),
+        ("tokens", pa.int64()),
+        ("flops", pa.float64()),
+        ("bytes", pa.int64()),
+        ("score", pa.float64()),
+    ]
+)
+
+SHARDS = with_features(
+    pa.schema(
+        [
+            *_SAMPLE_FIELDS,
+            ("language", pa.string()),
+            ("quality", pa.float64()),
+            ("static_score", pa.float64()),
+            ("lqs", pa.float64()),
+            ("score", pa.float64()),
+            ("band", pa.string()),
+            ("tokens", pa.int64()),
+            ("flops", pa.float64()),
+        ]
+    )
+)
+
+# Folders of parts, in the order in which their stages run.
+PARTS: dict[str, pa.Schema] = {
+    "samples": SAMPLES,
+    "rejects": REJECTS,
+    "clean": CLEAN,
+    "dedup": DEDUP,
+    "quality": QUALITY,
+    "tokens/raw": TOKENS_RAW,
+    "tokens": TOKENS,
+    "gradients": GRADIENTS,
+    "static/raw": STATIC_RAW,
+    "static": STATIC,
+    "lqs": LQS,
+}
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns `batch` with exactly the columns and types of `schema`, in its order.
+
+    Raises:
+      SchemaError: a column is missing, unknown, or cannot be cast without loss.
+    """
+    missing = [n for n in schema.names if n not in batch.schema.names]
+    unknown = [n for n in batch.schema.names if n not in schema.names]
+    if missing or unknown:
+        raise SchemaError(
+            f"columns do not match the schema: missing {missing}, unknown {unknown}",
+            remedy="declare the column in transforms/schemas.py, or leave it out",
+        )
+    try:
+        columns = [batch.column(f.name).cast(f.type) for f in schema]
+    except pa.ArrowInvalid as error:
+        raise SchemaError(f"a column cannot be cast to its declared type: {error}") from error
+    return pa.record_batch(columns, schema=schema)

@@ -1,0 +1,1 @@
+"""Text: normalisation, words, and one module a published rule family."""
