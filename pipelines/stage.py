@@ -25,7 +25,7 @@ ORDER = (
 )  # fmt: skip
 
 
-def fingerprint(project: Project, module: str, config: object, inputs: Sequence[str]) -> str:
+def fingerprint(module: str, config: object, inputs: Sequence[str]) -> str:
     """Returns the digest of a stage's code, its parameters and its inputs' digests."""
     values = asdict(config) if is_dataclass(config) and not isinstance(config, type) else config
     return parts.digest(deps.code_version(module), values, list(inputs))
@@ -41,7 +41,7 @@ def tasks(
     found = []
     for name in parts.names(project.folder("samples")):
         footers = [parts.Footer(project.folder(f) / name).digest for f in reads]
-        found.append(parts.Task(name, fingerprint(project, module, config, [*depends, *footers])))
+        found.append(parts.Task(name, fingerprint(module, config, [*depends, *footers])))
     return found
 
 
