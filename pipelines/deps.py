@@ -1,13 +1,15 @@
 """Which own modules a stage imports: the `deps` of dvc.yaml, and the code version in fingerprints.
 
-`python -m pipelines.deps` writes the deps of every stage into dvc.yaml.
+`python -m pipelines.deps` writes the deps of every stage, and the sources that params name, into dvc.yaml.
 """
 
 import ast
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("pipelines", "transforms", "scoring", "loader")
@@ -79,16 +81,39 @@ def stage_deps(stage: str) -> list[str]:
     return sorted(str(p.relative_to(ROOT)) for p in paths if p)
 
 
-def write_dvc(path: Path = ROOT / "dvc.yaml") -> None:
-    """Rewrites the module deps of every stage in dvc.yaml; data deps and all else stay."""
+def source_deps(tree: Mapping[str, Any]) -> list[str]:
+    """Returns the files and folders that `ingest.sources` names, as DVC deps; a glob is its fixed folder."""
+    found = set()
+    for source in tree["ingest"]["sources"]:
+        for pattern in source.get("paths", []):
+            fixed = list(takewhile(lambda piece: not set(piece) & set("*?["), Path(pattern).parts))
+            found.add(str(Path(*fixed)) if fixed else ".")
+    return sorted("data/sample" if f.startswith("data/sample") else f for f in found)
+
+
+def unwatched_sources(root: Path, tree: Mapping[str, Any]) -> list[str]:
+    """Returns the sources that stage `ingest` of dvc.yaml has no dep for."""
     import yaml
 
-    lines = path.read_text(encoding="utf-8")
-    pipeline = yaml.safe_load(lines)
+    pipeline = yaml.safe_load((root / "dvc.yaml").read_text(encoding="utf-8"))
+    deps = set(pipeline["stages"]["ingest"]["deps"])
+    return sorted(set(source_deps(tree)) - deps)
+
+
+def write_dvc(root: Path = ROOT) -> None:
+    """Rewrites the deps in dvc.yaml: every stage's modules, and the sources that ingest reads."""
+    import yaml
+
+    path = root / "dvc.yaml"
+    text = path.read_text(encoding="utf-8")
+    pipeline = yaml.safe_load(text)
+    tree = yaml.safe_load((root / "params.yaml").read_text(encoding="utf-8"))
     for name, stage in pipeline["stages"].items():
         data = [d for d in stage["deps"] if not d.endswith(".py")]
+        if name == "ingest":
+            data = sorted(set(source_deps(tree)))
         stage["deps"] = [*data, *stage_deps(name)]
-    header = "".join(line for line in lines.splitlines(keepends=True) if line.startswith("#"))
+    header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
     path.write_text(header + yaml.safe_dump(pipeline, sort_keys=False, width=110), encoding="utf-8")
 
 

@@ -117,17 +117,19 @@ def main(run: Run, name: str, argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, help="worker processes of the engine `processes`")
     parser.add_argument("--force", action="store_true", help="compute finished parts again")
     flags = parser.parse_args(argv)
-    return guard(name, lambda: run_one(run, flags.params, flags.force, flags.engine, flags.workers))
+    options = {"force": flags.force, "engine": flags.engine, "workers": flags.workers}
+    return guard(name, lambda: run_one(run, flags.params, **options))
 
 
-def run_one(run: Run, path: Path, force: bool, engine: str | None, workers: int | None) -> None:
-    """Runs one stage of the project of params file `path` under the project's lock."""
+def run_one(run: Run, path: Path, *, force: bool, engine: str | None, workers: int | None) -> Project:
+    """Runs one stage of the project of params file `path` under the project's lock; returns the project."""
     project = open_project(path, force=force, engine=engine, workers=workers)
     with locked(project):
         run(project)
+    return project
 
 
-def guard(name: str, action: Callable[[], None]) -> int:
+def guard(name: str, action: Callable[[], object]) -> int:
     """Calls `action`; returns 0, or the exit code of the error that it printed."""
     try:
         action()

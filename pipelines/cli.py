@@ -1,0 +1,107 @@
+"""The `gradsift` command. Heavy imports stand inside the commands, so that `--help` answers at once."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="gradsift",
+    help="Offline data curation: raw multimodal files in; scored, ordered, cost-balanced Parquet out.",
+    epilog="example: gradsift run && gradsift query top_lqs",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ParamsFile = Annotated[Path, typer.Option("--params", help="The project's params file.")]
+DEFAULT = Path("params.yaml")
+
+
+def _exit(name: str, action: Callable[[], None]) -> None:
+    """Runs `action` and leaves with its exit code: 0 done, 1 data, 2 configuration, 3 missing tool."""
+    from pipelines.stage import guard
+
+    raise typer.Exit(guard(name, action))
+
+
+@app.command(epilog="example: gradsift run clean dedup --engine processes --workers 4")
+def run(
+    stages: Annotated[list[str] | None, typer.Argument(help="Stages to run; all of them when none is named.")] = None,
+    params: ParamsFile = DEFAULT,
+    engine: Annotated[str | None, typer.Option(help="local, processes, or the name of a Beam runner.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes of the engine `processes`.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Compute finished parts again.")] = False,
+) -> None:
+    """Run the pipeline, or the named stages of it; finished parts are skipped."""
+    from pipelines import runner
+
+    _exit("run", lambda: runner.run(params, stages or [], engine=engine, workers=workers, force=force))
+
+
+@app.command(epilog='example: gradsift query "SELECT source, count(*) FROM samples_all GROUP BY 1"')
+def query(
+    sql: Annotated[str | None, typer.Argument(help="SQL, or the name of a shipped query; none lists them.")] = None,
+    params: ParamsFile = DEFAULT,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
+    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
+    rows: Annotated[int, typer.Option(help="Rows shown in a table on the terminal.")] = 50,
+) -> None:
+    """Ask DuckDB about samples, scores, drops and shards, read-only."""
+    from pipelines import query as module
+
+    _exit("query", lambda: module.main(params, sql, csv=csv, json=json, parquet=parquet, rows=rows))
+
+
+@app.command(epilog="example: gradsift explain texts/doc-0007")
+def explain(
+    sample_id: Annotated[str, typer.Argument(help="A sample_id, or the unique beginning of one.")],
+    params: ParamsFile = DEFAULT,
+) -> None:
+    """Print one row's life: every value against its threshold, its scores, its shard or why it was dropped."""
+    from pipelines import explain as module
+    from pipelines.project import open_project
+
+    _exit("explain", lambda: print(module.explain(open_project(params), sample_id)))
+
+
+@app.command(epilog="example: gradsift report")
+def report(params: ParamsFile = DEFAULT) -> None:
+    """Write reports/index.html anew and print the summary of the last run."""
+    from pipelines import report as module
+    from pipelines.stage import run_one
+
+    def action() -> None:
+        project = run_one(module.run, params, force=False, engine=None, workers=None)
+        print(module.summary(project))
+
+    _exit("report", action)
+
+
+@app.command(epilog="example: gradsift doctor")
+def doctor(params: ParamsFile = DEFAULT) -> None:
+    """Check ffmpeg, models, versions, disk and params; say what is wrong and how to mend it."""
+    from pipelines import doctor as module
+
+    _exit("doctor", lambda: module.main(params))
+
+
+@app.command(epilog="example: gradsift nightly --params /srv/corpus/params.yaml")
+def nightly(params: ParamsFile = DEFAULT) -> None:
+    """Take the lock, compute only what new or changed sources need, and end with an exit code."""
+    from pipelines import nightly as module
+
+    _exit("nightly", lambda: module.main(params))
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(app())
+
+
+if __name__ == "__main__":
+    main()

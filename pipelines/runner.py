@@ -1,0 +1,36 @@
+"""`gradsift run`: the stages one after another in this process, the same work as `dvc repro`."""
+
+import importlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipelines import progress, stage
+from pipelines.project import Project, locked, open_project
+from scoring.errors import ConfigError
+
+
+def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int | None, force: bool) -> None:
+    """Runs `stages` (all when empty) of the project of params file `path`, then prints the summary.
+
+    Raises:
+      ConfigError: a name is not a stage.
+    """
+    unknown = sorted(set(stages) - set(stage.ORDER))
+    if unknown:
+        raise ConfigError(f"no such stage: {', '.join(unknown)}", remedy=f"use any of {', '.join(stage.ORDER)}")
+    project = open_project(path, force=force, engine=engine, workers=workers)
+    with locked(project):
+        run_stages(project, [s for s in stage.ORDER if not stages or s in stages])
+
+
+def run_stages(project: Project, stages: Sequence[str]) -> None:
+    """Runs `stages` in the given order; the last stage `report` prints the summary."""
+    for name in stages:
+        started = time.monotonic()
+        importlib.import_module(f"pipelines.{name}").run(project)
+        progress.say(f"{name}: done in {progress.clock(time.monotonic() - started)}")
+    if "report" in stages:
+        from pipelines import report
+
+        print(report.summary(project))

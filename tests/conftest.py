@@ -1,0 +1,39 @@
+"""What every test shares: offline, one thread a library, and no socket that leaves the machine."""
+
+import os
+import socket
+from pathlib import Path
+
+os.environ |= {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "OMP_NUM_THREADS": "1",
+}
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """Real files, where a checkout has them beside it."""
+    if not SHARED.is_dir():
+        pytest.skip("no shared data beside this checkout")
+    return SHARED
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuses connections to other machines: a stage that opens one without being told to is a bug."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else "local"
+        if host not in ("127.0.0.1", "::1", "localhost", "local"):
+            raise AssertionError(f"a test opened a connection to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
