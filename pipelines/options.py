@@ -1,5 +1,8 @@
 """Beam engines: which runner carries the transforms, and with what flags."""
 
+import logging
+import shlex
+import sys
 from typing import Any
 
 import apache_beam as beam
@@ -27,15 +30,23 @@ def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
 
     `DirectRunner` is never used: it first tries to fetch another engine from the network.
     """
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # the error itself carries the traceback
     arguments = list(runtime.beam_args)
     if runtime.engine == "processes":
-        arguments += ["--direct_running_mode=multi_processing", f"--direct_num_workers={runtime.workers}"]
+        arguments.append(f"--direct_num_workers={runtime.workers}")
     return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
 
 
 def _runner(engine: str) -> Any:
-    if engine in ("local", "processes"):
-        from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+    if engine not in ("local", "processes"):
+        return engine
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-        return FnApiRunner()
-    return engine
+    return FnApiRunner(default_environment=_worker_processes() if engine == "processes" else None)
+
+
+def _worker_processes() -> Any:
+    from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+    command = f"exec {shlex.quote(sys.executable)} -m transforms.worker"
+    return SubprocessSDKEnvironment.from_command_string(command_string=command)

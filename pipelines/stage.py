@@ -144,7 +144,7 @@ def guard(name: str, action: Callable[[], object]) -> int:
 
 
 def _fail(name: str, error: GradsiftError) -> int:
-    print(f"gradsift {name}: {error}", file=sys.stderr)
+    print(f"gradsift {name}: {_plain(str(error))}", file=sys.stderr)
     return error.exit_code
 
 
@@ -157,5 +157,9 @@ def from_beam(error: BaseException) -> GradsiftError | None:
     found = _OURS.search(str(error))
     if not found:
         return None
-    message = re.split(r" \[while running |\n\nDuring handling|\nTraceback ", found[2])[0]
-    return kinds[found[1]](message.strip())
+    return kinds[found[1]](_plain(found[2]))
+
+
+def _plain(message: str) -> str:
+    """Returns `message` without what Beam puts behind it."""
+    return re.split(r" \[while running |\n\nDuring handling|\nTraceback ", message)[0].strip()
