@@ -8,6 +8,8 @@ from pipelines.project import Project
 from scoring.errors import DataError
 from transforms import parts, schemas
 
+MEMORY_LIMIT = "2GB"  # DuckDB spills beyond it
+
 Columns = Mapping[str, Sequence[str]]  # folder → columns
 
 
@@ -17,7 +19,8 @@ def connect(project: Project) -> Any:
 
     spill = project.data / ".duckdb"
     spill.mkdir(parents=True, exist_ok=True)
-    return duckdb.connect(config={"temp_directory": str(spill), "preserve_insertion_order": True})
+    settings = {"temp_directory": str(spill), "memory_limit": MEMORY_LIMIT, "preserve_insertion_order": True}
+    return duckdb.connect(config=settings)
 
 
 def quote(text: str) -> str:
