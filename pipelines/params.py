@@ -109,7 +109,7 @@ def _validate(kind: type[C], name: str, value: Any, path: Path) -> C:
         raise ConfigError(
             "\n".join(_sentences(name, error)),
             where=str(path),
-            remedy="mend the keys above; docs/params.md and the comments in params.yaml say what each takes",
+            remedy="mend the keys above; the comments in the shipped params.yaml say what each takes",
         ) from error
 
 
