@@ -1,0 +1,142 @@
+"""`gradsift query`: SQL, or a shipped query by name, on the catalog; nothing that it runs can write.
+
+Reads: `data/catalog.duckdb`, which it builds when a part is newer, and the parts behind its views.
+Writes: the table, CSV, JSON or Parquet that the user asked for.
+Guarantees: one SELECT a call; results are streamed, so memory does not grow with their length.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines import catalog
+from pipelines.project import Project, open_project
+from pipelines.results import Result, visible, write_csv, write_json, write_parquet, write_table
+from scoring.errors import ConfigError
+
+BATCH_ROWS = 2048
+SQL = Path(__file__).parent / "sql"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*", re.IGNORECASE)
+_DEFAULT = re.compile(r"^-- \$(\w+) = (-?[\d.]+)", re.MULTILINE)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\b(?:\s+ANALYZE\b|\s*\([^()]*\))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A query of `pipelines/sql`: what it answers, its text, and the defaults of its parameters."""
+
+    name: str
+    description: str
+    sql: str
+    defaults: Mapping[str, float]
+
+
+def shipped() -> dict[str, Shipped]:
+    """Returns the shipped queries by name; their first line, a comment, says what they answer."""
+    return {f.stem: _shipped(f.stem, f.read_text(encoding="utf-8")) for f in sorted(SQL.glob("*.sql"))}
+
+
+def _shipped(name: str, sql: str) -> Shipped:
+    defaults = {key: float(v) if "." in v else int(v) for key, v in _DEFAULT.findall(sql)}
+    return Shipped(name, sql.split("\n", 1)[0].removeprefix("--").strip(), sql, defaults)
+
+
+@contextmanager
+def run_query(project: Project, text: str, values: Mapping[str, Any] | None = None) -> Iterator[Result]:
+    """Yields the result of `text`: SQL, or the name of a shipped query whose `$` parameters are `values`.
+
+    Raises:
+      ConfigError: the SQL is wrong, is more than one statement, or does anything but read.
+      DataError: there are no samples yet.
+    """
+    import duckdb
+
+    sql, bound = _resolve(text, values or {})
+    with catalog.reading(project) as connection:
+        try:
+            _check(sql)
+            relation = connection.sql(sql, params=bound or None)
+            yield Result(list(relation.columns), relation.to_arrow_reader(BATCH_ROWS))
+        except duckdb.Error as error:
+            raise ConfigError(_message(error), where="the query", remedy=_remedy(connection, error)) from error
+
+
+def _resolve(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    known = shipped()
+    name = text.strip()
+    if name in known:
+        return known[name].sql, {**known[name].defaults, **values}
+    if _NAME.fullmatch(name):
+        raise ConfigError(f"no such query: {name}", remedy=f"one of {', '.join(known)}, or SQL")
+    return text, dict(values)
+
+
+def _check(sql: str) -> None:
+    """Raises ConfigError unless `sql` is one statement that only reads; the connection refuses files as well."""
+    import duckdb
+
+    found = duckdb.extract_statements(sql)
+    if len(found) != 1:
+        raise ConfigError(f"one statement at a time, not {len(found)}", where="the query", remedy="run them one by one")
+    kind = found[0].type.name
+    if kind == "SELECT" or (kind == "EXPLAIN" and _explains_select(sql)):
+        return
+    remedy = "use SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, SHOW or EXPLAIN of one of these"
+    if kind == "MULTI":
+        remedy = "a PIVOT needs its values named: PIVOT … ON column IN ('a', 'b') …"
+    raise ConfigError(f"a query only reads, this is {kind}", where="the query", remedy=remedy)
+
+
+def _explains_select(sql: str) -> bool:
+    """Returns whether what is explained is a SELECT: EXPLAIN ANALYZE runs its statement, COPY included."""
+    import duckdb
+
+    match = _EXPLAIN.match(sql)
+    try:
+        return bool(match) and [s.type.name for s in duckdb.extract_statements(sql[match.end() :])] == ["SELECT"]  # type: ignore[union-attr]
+    except duckdb.Error:
+        return False
+
+
+def _message(error: Exception) -> str:
+    """Returns DuckDB's words; those that quote a value must not steer the terminal."""
+    return "\n".join(visible(line) for line in str(error).split("\n") if line)
+
+
+def _remedy(connection: Any, error: Exception) -> str:
+    """Returns what exists, for a name that does not; a view that is missing is a stage that has not run."""
+    import duckdb
+
+    if not isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+        return "`gradsift query` alone lists the shipped queries; docs/queries.md describes the views"
+    views = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+    return f"views so far: {', '.join(views)}; DESCRIBE lists the columns of one; others come with their stages"
+
+
+def main(path: Path, text: str | None, *, csv: bool, json: bool, parquet: Path | None, rows: int) -> None:
+    """Prints the result of `text` as a table of `rows` rows, or writes it as asked; without `text`, lists queries.
+
+    `parquet` is a path, or `-` for standard output.
+    """
+    if text is None:
+        print(listing())
+        return
+    with run_query(open_project(path), text) as result:
+        if parquet is not None:
+            write_parquet(result, parquet)
+        elif csv or json:
+            (write_csv if csv else write_json)(result, sys.stdout)
+        else:
+            write_table(result, rows)
+
+
+def listing() -> str:
+    """Returns the shipped queries, one a line with what each answers."""
+    known = shipped().values()
+    width = max(len(q.name) for q in known)
+    return "\n".join(f"{q.name:<{width}}  {q.description}" for q in known)

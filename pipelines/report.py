@@ -1,0 +1,212 @@
+"""The report: one HTML page that needs no network, the run's totals, and the tables that `dvc plots` draws.
+
+Reads: every part folder, `data/plan`, `data/shards`, and the metrics of `ingest` and `reference`.
+Writes: `reports/index.html`, `metrics/report.json`, `plots/*.csv`, `data/catalog.duckdb`.
+Guarantees: inputs = kept + dropped by stage + rejects, for every source; the same data gives the same bytes;
+a stage that has not run leaves a sentence that says so.
+"""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipelines import catalog, figures, score_figures, stage, totals
+from pipelines.charts import short
+from pipelines.figure import Sight
+from pipelines.project import Project
+from pipelines.results import cell
+from pipelines.totals import Totals
+from scoring.config import config
+from transforms import parts
+
+TEMPLATE = Path(__file__).parent / "report.html.j2"
+TEXT_CHARS = 400
+
+SECTIONS = (
+    ("What came in, what is left", (figures.funnel, figures.reasons, figures.near_misses, figures.rejects)),
+    ("Scores", (
+        score_figures.score_histogram(
+            "quality", "Quality", "quality", "quality", "Every row that the model judged, dropped ones included.",
+            bounds=(0, 1)),
+        score_figures.score_histogram(
+            "static_score", "Static score", "static_score", "static", "The weighted mean of the twelve dimensions.",
+            bounds=(0, 1)),
+        score_figures.score_histogram(
+            "lqs", "Learnability-quality score", "lqs_z", "lqs", "z-scored and clipped, as it enters the final score."),
+        score_figures.score_histogram(
+            "score", "Final score", "score", "lqs", "What the plan orders and selects by."),
+        score_figures.learnability, score_figures.bands, score_figures.dimensions, score_figures.loss_curve,
+    )),
+    ("Tokens, cost and languages", (figures.tokens, figures.shards, figures.languages)),
+)  # fmt: skip
+
+
+@config
+class ReportConfig:
+    """Section `report` of params."""
+
+    title: str
+    examples: int  # rows shown from each end of the final score
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.examples <= 100:
+            raise ValueError(f"examples must be from 0 to 100, not {self.examples}")
+
+
+def run(project: Project) -> None:
+    """Writes the report, its metrics and its plots.
+
+    Raises:
+      DataError: the totals of the run do not add up.
+    """
+    settings = project.section("report", ReportConfig)
+    with catalog.reading(project) as connection:
+        sight = look(project, connection)
+        totals.check(project, sight.totals)
+        page = render(sight, settings)
+        plots = _plots(sight)
+    parts.write_text(page_path(project), page)
+    for name, text in plots.items():
+        parts.write_text(project.root / "plots" / f"{name}.csv", text)
+    stage.write_metrics(project, "report", totals.as_json(sight.totals))
+
+
+def page_path(project: Project) -> Path:
+    """Returns where the page lies."""
+    return project.root / "reports" / "index.html"
+
+
+def look(project: Project, connection: Any) -> Sight:
+    """Returns what the figures are drawn from."""
+    columns = {name for name, *_ in connection.execute("DESCRIBE samples_all").fetchall()}
+    return Sight(project, connection, frozenset(columns), totals.measure(connection))
+
+
+def render(sight: Sight, settings: ReportConfig) -> str:
+    """Returns the page; every value from the data is escaped."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters |= {"cell": cell, "is_number": lambda v: isinstance(v, int | float)}
+    sections = [(title, [draw(sight) for draw in drawn]) for title, drawn in SECTIONS]
+    return environment.get_template(TEMPLATE.name).render(
+        title=settings.title,
+        tiles=_tiles(sight.totals),
+        sections=sections,
+        examples=examples(sight, settings.examples),
+        digest=parts.digest({k: v for k, v in sight.project.params.tree.items() if k != "runtime"}),
+    )
+
+
+def _tiles(found: Totals) -> list[tuple[str, str, str]]:
+    """Returns (name, value, explanation) of the figures on top of the page."""
+    inputs, kept, dropped = found.sum("inputs"), found.sum("kept"), sum(found.dropped.values())
+    tiles = [
+        ("inputs", f"{inputs:,}", f"from {len(found.sources):,} sources"),
+        ("kept", f"{kept:,}", _percent(kept, inputs)),
+        ("dropped", f"{dropped:,}", _percent(dropped, inputs)),
+        ("rejects", f"{found.sum('rejects'):,}", "could not be read"),
+    ]
+    if found.tokens is not None:
+        tiles.append(("tokens", short(sum(found.tokens.values())), "of kept rows"))
+    if found.plan is not None:
+        tiles.append(("shards", f"{found.plan['shards']:,}", f"{found.plan['rows']:,} rows planned"))
+    return tiles
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} % of inputs" if whole else "of no input"
+
+
+def examples(sight: Sight, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Returns the rows with the highest and the lowest score, each with the beginning of its text."""
+    column = next((c for c in ("score", "quality") if c in sight.columns), None)
+    if column is None or not count:
+        return []
+    shown = [c for c in ("score", "lqs", "quality", "static_score", "learnability", "band") if c in sight.columns]
+    listed = ", ".join(["sample_id", "source", "modality", "uri", "part", "row", *shown])
+    ends = []
+    for title, order in ((f"Highest {column}", "DESC"), (f"Lowest {column} among kept rows", "ASC")):
+        found = sight.select(
+            f"SELECT {listed} FROM fates WHERE kept AND isfinite({column}) ORDER BY {column} {order}, sample_id "
+            f"LIMIT {count}"
+        )
+        ends.append((title, [_example(sight.project, row, shown) for row in found]))
+    return ends
+
+
+def _example(project: Project, row: dict[str, Any], shown: Sequence[str]) -> dict[str, Any]:
+    text = parts.read_part(project.folder("samples") / row["part"], ["text"])["text"][row["row"]].as_py()
+    begins = None if text is None else text[:TEXT_CHARS] + ("…" if len(text) > TEXT_CHARS else "")
+    return {**row, "text": begins, "values": [(name, row[name]) for name in shown if row[name] is not None]}
+
+
+def _plots(sight: Sight) -> dict[str, str]:
+    """Returns the CSV files of `plots/`, by name."""
+    found = sight.totals
+    ends = [("kept", found.sum("kept")), *found.dropped.items(), ("rejects", found.sum("rejects"))]
+    scores = []
+    for column in ("quality", "static_score", "lqs_z", "score"):
+        if column in sight.columns:
+            counts, low, high = score_figures.histogram(sight, column)
+            width = (high - low) / max(1, len(counts))
+            scores += [(column, round(low + (k + 0.5) * width, 6), n) for k, n in enumerate(counts)]
+    return {
+        "funnel": _csv(("stage", "rows"), ends),
+        "scores": _csv(("score", "value", "rows"), scores),
+        "shard_cost": _csv(
+            ("shard", "rows", "tokens", "flops"), [tuple(r.values()) for r in figures.shard_costs(sight)]
+        ),
+        "tokens": _csv(("modality", "tokens"), (found.tokens or {}).items()),
+    }
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return buffer.getvalue()
+
+
+def summary(project: Project) -> str:
+    """Returns the run in a few lines, for the end of `gradsift run`."""
+    with catalog.reading(project) as connection:
+        found = totals.measure(connection)
+    lines = [f"{found.sum('inputs'):,} inputs: {found.sum('rows'):,} rows, {found.sum('rejects'):,} rejects"]
+    lines += [f"  {r['rows'] - r['partial']:>9,} {r['reason']}" for r in found.rejects if r["rows"] > r["partial"]]
+    lines += [f"  {r['partial']:>9,} read in part: {r['reason']}" for r in found.rejects if r["partial"]]
+    lines.append(f"{sum(found.dropped.values()):,} rows dropped")
+    lines += [f"  {rows:>9,} by {name}{_why(found, name)}" for name, rows in found.dropped.items()]
+    lines.append(f"{found.sum('kept'):,} rows kept ({_percent(found.sum('kept'), found.sum('inputs'))})")
+    if found.tokens is not None:
+        counts = ", ".join(f"{kind} {short(n)}" for kind, n in found.tokens.items() if n)
+        lines.append(f"{short(sum(found.tokens.values()))} tokens: {counts or 'none'}")
+    if found.plan is not None:
+        lines.append(
+            f"{found.plan['shards']:,} shards of {found.plan['rows']:,} rows, {short(found.plan['flops'])} FLOPs"
+        )
+    if page_path(project).is_file():
+        lines.append(f"report: {page_path(project)}")
+    return "\n".join(lines)
+
+
+def _why(found: Totals, name: str) -> str:
+    """Returns the three commonest reasons of a filter."""
+    reasons = [f"{r['reason']} {r['rows']:,}" for r in found.reasons if r["stage"] == name]
+    return f" ({', '.join(reasons[:3])}{', …' if len(reasons) > 3 else ''})" if reasons else ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the stage from the command line; returns its exit code."""
+    return stage.main(run, "report", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
