@@ -219,7 +219,7 @@ def _samples_all(project: Project) -> str:
     if not (project.data / PLAN_FILE).is_file():
         return "CREATE VIEW samples_all AS SELECT * FROM fates"
     places = ", ".join(f"place.{name}" for name in _PLACE.values())
-    # Grouped, a sample that the plan repeats stays one row, and DuckDB drops the join when no place is asked for.
+    # Grouped, a sample that the plan repeats stays one row, and aggregates that ask for no place skip the join.
     place = ", ".join(f"min_by({column}, rank) AS {name}" for column, name in _PLACE.items())
     return f"""CREATE VIEW samples_all AS
         SELECT fates.*, place.rank IS NOT NULL AS selected, {places} FROM fates
@@ -253,14 +253,15 @@ def _add_rules(connection: Any, project: Project, folders: Sequence[str]) -> Non
 
 
 def _rule_values(measured: Sequence[str]) -> str:
-    """Returns the view: margin is the distance to the threshold, in shares of it; below 0 the row fails."""
+    """Returns the view. `margin` is the distance to the threshold in shares of it, below 0 where the row fails;
+    `failures` is the number of reasons that the row was dropped for."""
     values = ", ".join(f'"{m}"::DOUBLE AS "{m}"' for m in measured)
     names = ", ".join(f'"{m}"' for m in measured)
     return f"""CREATE VIEW rule_values AS
         SELECT sample_id, source, stage, code, measure, v.value, bound, threshold,
                CASE bound WHEN 'min' THEN v.value - threshold ELSE threshold - v.value END
                    / CASE threshold WHEN 0 THEN 1 ELSE abs(threshold) END AS margin,
-               list_contains(reasons, code) AS failed
-        FROM (SELECT sample_id, source, reasons, {values} FROM fates)
+               list_contains(reasons, code) AS failed, failures
+        FROM (SELECT sample_id, source, reasons, len(reasons) AS failures, {values} FROM fates)
              UNPIVOT (value FOR measure IN ({names})) AS v
         JOIN rules ON rules.value = v.measure"""

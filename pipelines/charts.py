@@ -3,7 +3,8 @@
 Every chart is 420 units wide, so that its text stays legible on a phone, and carries a title and a description.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -13,9 +14,10 @@ INK, MUTED, GRID, BLUE, ORANGE, GREEN, PINK, GREY = (
 )  # fmt: skip
 SERIES = (BLUE, ORANGE, GREEN, PINK, GREY)  # after Okabe and Ito: told apart by people who are colour-blind
 
+_HALO = ' paint-order="stroke" stroke="#fff" stroke-width="4"'  # keeps words readable that lie on columns
 _ROW = 22
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 34  # of charts with two axes
-_HEIGHT = 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 24, 34  # of charts with two axes
+_HEIGHT = 230
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Axis:
     label: str
     low: float
     high: float
+    whole: bool = False  # whether only whole numbers mean something on it
 
     def at(self, value: float, start: float, end: float) -> float:
         """Returns the place of `value` between `start` and `end`."""
@@ -43,6 +46,17 @@ class Axis:
     def value(self, share: float) -> float:
         """Returns the value at `share` of the way from the smallest to the largest."""
         return self.low + (self.high - self.low) * share
+
+    def ticks(self) -> list[float]:
+        """Returns round values on the axis, three to five as a rule."""
+        span = self.high - self.low
+        if span <= 0:
+            return [self.low]
+        unit = 10.0 ** math.floor(math.log10(span / 4))
+        step = next(unit * k for k in (1, 2, 2.5, 5, 10) if unit * k >= span / 4 * (1 - 1e-9))
+        step = max(1.0, math.ceil(step)) if self.whole else step
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [k * step for k in range(first, last + 1)]
 
 
 def short(value: float) -> str:
@@ -63,8 +77,8 @@ def _svg(frame: Frame, height: float, body: Iterator[str]) -> str:
     )
 
 
-def _text(x: float, y: float, text: str, anchor: str = "start", fill: str = INK) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}">{escape(text)}</text>'
+def _text(x: float, y: float, text: str, anchor: str = "start", fill: str = INK, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}"{more}>{escape(text)}</text>'
 
 
 def _rect(x: float, y: float, width: float, height: float, fill: str, opacity: float = 1.0) -> str:
@@ -116,24 +130,24 @@ def _legend(names: Sequence[str], colours: Sequence[str]) -> Iterator[str]:
         x += 26 + 6.4 * len(name)
 
 
-def _axes(x: Axis, y: Axis, height: float, ticks: Callable[[float], str] = short) -> Iterator[str]:
+def _axes(x: Axis, y: Axis, height: float) -> Iterator[str]:
     """Yields grid lines, tick labels and the labels of both axes."""
-    bottom = height - _BOTTOM
-    for k in range(5):
-        value = y.value(k / 4)
+    bottom, right = height - _BOTTOM, WIDTH - _RIGHT
+    for value in y.ticks():
         level = y.at(value, bottom, _TOP)
-        yield _line(_LEFT, level, WIDTH - _RIGHT, level, GRID)
-        yield _text(_LEFT - 5, level + 4, ticks(value), "end", MUTED)
-        step = x.value(k / 4)
-        anchor = ("start", "middle", "middle", "middle", "end")[k]
-        yield _text(x.at(step, _LEFT, WIDTH - _RIGHT), bottom + 15, ticks(step), anchor, MUTED)
-    yield _text((_LEFT + WIDTH - _RIGHT) / 2, height - 4, x.label, "middle", MUTED)
-    yield _text(4, 9, y.label, fill=MUTED)
+        yield _line(_LEFT, level, right, level, GRID)
+        yield _text(_LEFT - 5, level + 4, short(value), "end", MUTED)
+    for value in x.ticks():
+        place = x.at(value, _LEFT, right)
+        yield _line(place, bottom, place, bottom + 4, MUTED)
+        yield _text(place, bottom + 16, short(value), "end" if place > right - 8 else "middle", MUTED)
+    yield _text((_LEFT + right) / 2, height - 4, x.label, "middle", MUTED)
+    yield _text(4, 11, y.label, fill=MUTED)
 
 
 def histogram(frame: Frame, counts: Sequence[int], x: Axis, *, mark: tuple[float, str] | None = None) -> str:
     """Returns `counts` of equal bins over `x` as columns, with a dashed line at `mark` (value, label)."""
-    y = Axis("rows", 0, max(counts, default=0) or 1)
+    y = Axis("rows", 0, max(counts, default=0) or 1, whole=True)
     return columns(frame, counts, x, y, mark=mark, gap=0.6)
 
 
@@ -161,11 +175,11 @@ def columns(
             place = x.at(mark[0], _LEFT, right)
             yield _line(place, _TOP, place, bottom, ORANGE, dashed)
             anchor, shift = ("end", -4) if place > WIDTH / 2 else ("start", 4)
-            yield _text(place + shift, _TOP + 10, mark[1], anchor, INK)
+            yield _text(place + shift, _TOP - 3, mark[1], anchor, INK, _HALO)
         if level:
             height = y.at(level[0], bottom, _TOP)
             yield _line(_LEFT, height, right, height, ORANGE, dashed)
-            yield _text(right, height - 4, level[1], "end", INK)
+            yield _text(right, height - 4, level[1], "end", INK, _HALO)
 
     return _svg(frame, _HEIGHT, body())
 

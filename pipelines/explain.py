@@ -123,11 +123,9 @@ def _life(project: Project, connection: Any, part: str, row: int) -> Life:
 
 def _weights(project: Project) -> dict[str, float]:
     """Returns the AHP weight of each static dimension."""
-    from scoring import ahp
+    from transforms.static import StaticConfig
 
-    judgements = project.params.tree["static"]["ahp"]
-    found = ahp.priorities(ahp.reciprocal([judgements[d] for d in schemas.STATIC_DIMENSIONS[:-1]])).weights
-    return dict(zip(schemas.STATIC_DIMENSIONS, found.tolist(), strict=True))
+    return project.section("static", StaticConfig).weights
 
 
 def _folders(project: Project, part: str, row: int) -> dict[str, Values]:

@@ -24,11 +24,12 @@ def funnel(sight: Sight) -> Figure:
     bars = [(s, [totals.sources[s][end] for end in ends]) for s in largest]
     rows = [(s, totals.sources[s]["inputs"], *counts) for s, counts in bars]
     rows.append(("all sources", totals.sum("inputs"), *(totals.sum(end) for end in ends)))
-    said = ", ".join(f"{totals.sum(end):,} {end}" for end in ends)
+    dropped = [f"{rows:,} dropped by {stage}" for stage, rows in totals.dropped.items()]
+    said = ", ".join([f"{totals.sum('kept'):,} kept", *dropped, f"{totals.sum('rejects'):,} rejects"])
     frame = Frame("funnel", "Rows kept, dropped by stage and rejected, by source", f"Of all inputs: {said}.")
     return Figure(
         "funnel", "What became of every input",
-        f"Each input is kept, dropped by one filter, or a reject: {said}. Nothing else exists.",
+        f"Each input is kept, dropped by one filter, or a reject, and the sum is checked: {said}.",
         charts.stacked(frame, bars, ends, [colours[end] for end in ends]), ("source", "inputs", *ends), rows,
     )  # fmt: skip
 
@@ -62,7 +63,7 @@ def near_misses(sight: Sight) -> Figure:
 _NEAR = """
     SELECT v.code, any_value(v.threshold), any_value(r.param), count(*), min(v.sample_id)
     FROM rule_values AS v JOIN rules AS r USING (code)
-    WHERE v.failed AND v.margin >= -0.1 AND v.sample_id IN (SELECT sample_id FROM fates WHERE len(reasons) = 1)
+    WHERE v.failed AND v.failures = 1 AND v.margin >= -0.1
     GROUP BY v.code ORDER BY count(*) DESC, v.code"""
 
 
@@ -106,10 +107,9 @@ def shards(sight: Sight) -> Figure:
     costs = [r["flops"] for r in found]
     mean = sum(costs) / max(1, len(costs))
     frame = Frame(key, title, f"{sight.totals.plan['shards']:,} shards, {charts.short(mean)} FLOPs on average.")
-    svg = charts.columns(
-        frame, costs, Axis("shard", 0, found[-1]["last"] if found else 0), Axis("FLOPs", 0, max(costs, default=0) or 1),
-        level=(mean, f"mean {charts.short(mean)}"),
-    )  # fmt: skip
+    x = Axis("shard", 0, found[-1]["last"] + 1 if found else 1, whole=True)
+    y = Axis("FLOPs", 0, max(costs, default=0) or 1)
+    svg = charts.columns(frame, costs, x, y, level=(mean, f"mean {charts.short(mean)}"))
     rows = [
         (str(r["first"]) if r["first"] == r["last"] else f"{r['first']} to {r['last']}", r["rows"], r["tokens"],
          charts.short(r["flops"]))

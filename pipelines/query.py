@@ -5,6 +5,7 @@ Writes: the table, CSV, JSON or Parquet that the user asked for.
 Guarantees: one SELECT a call; results are streamed, so memory does not grow with their length.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 from pipelines import catalog
 from pipelines.project import Project, open_project
-from pipelines.results import Result, visible, write_csv, write_json, write_parquet, write_table
+from pipelines.results import Result, shown_text, write_csv, write_json, write_parquet, write_table
 from scoring.errors import ConfigError
 
 BATCH_ROWS = 2048
@@ -105,7 +106,7 @@ def _explains_select(sql: str) -> bool:
 
 def _message(error: Exception) -> str:
     """Returns DuckDB's words; those that quote a value must not steer the terminal."""
-    return "\n".join(visible(line) for line in str(error).split("\n") if line)
+    return shown_text(re.sub(r"\n\n+", "\n", str(error)))
 
 
 def _remedy(connection: Any, error: Exception) -> str:
@@ -126,13 +127,17 @@ def main(path: Path, text: str | None, *, csv: bool, json: bool, parquet: Path |
     if text is None:
         print(listing())
         return
-    with run_query(open_project(path), text) as result:
-        if parquet is not None:
-            write_parquet(result, parquet)
-        elif csv or json:
-            (write_csv if csv else write_json)(result, sys.stdout)
-        else:
-            write_table(result, rows)
+    try:
+        with run_query(open_project(path), text) as result:
+            if parquet is not None:
+                write_parquet(result, parquet)
+            elif csv or json:
+                (write_csv if csv else write_json)(result, sys.stdout)
+            else:
+                write_table(result, rows)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def listing() -> str:

@@ -8,6 +8,7 @@ a stage that has not run leaves a sentence that says so.
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from pipelines import catalog, figures, score_figures, stage, totals
 from pipelines.charts import short
 from pipelines.figure import Sight
 from pipelines.project import Project
-from pipelines.results import cell
+from pipelines.results import cell, shown_text
 from pipelines.totals import Totals
 from scoring.config import config
 from transforms import parts
@@ -39,6 +40,7 @@ SECTIONS = (
         score_figures.score_histogram(
             "score", "Final score", "score", "lqs", "What the plan orders and selects by."),
         score_figures.learnability, score_figures.bands, score_figures.dimensions, score_figures.loss_curve,
+        score_figures.models,
     )),
     ("Tokens, cost and languages", (figures.tokens, figures.shards, figures.languages)),
 )  # fmt: skip
@@ -93,7 +95,7 @@ def render(sight: Sight, settings: ReportConfig) -> str:
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"cell": cell, "is_number": lambda v: isinstance(v, int | float)}
+    environment.filters |= {"cell": cell, "marked": marked}
     sections = [(title, [draw(sight) for draw in drawn]) for title, drawn in SECTIONS]
     return environment.get_template(TEMPLATE.name).render(
         title=settings.title,
@@ -102,6 +104,13 @@ def render(sight: Sight, settings: ReportConfig) -> str:
         examples=examples(sight, settings.examples),
         digest=parts.digest({k: v for k, v in sight.project.params.tree.items() if k != "runtime"}),
     )
+
+
+def marked(text: str) -> Any:
+    """Returns `text` escaped, with what stands in backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped above)
 
 
 def _tiles(found: Totals) -> list[tuple[str, str, str]]:
@@ -143,7 +152,7 @@ def examples(sight: Sight, count: int) -> list[tuple[str, list[dict[str, Any]]]]
 
 def _example(project: Project, row: dict[str, Any], shown: Sequence[str]) -> dict[str, Any]:
     text = parts.read_part(project.folder("samples") / row["part"], ["text"])["text"][row["row"]].as_py()
-    begins = None if text is None else text[:TEXT_CHARS] + ("…" if len(text) > TEXT_CHARS else "")
+    begins = None if text is None else shown_text(text[:TEXT_CHARS]) + ("…" if len(text) > TEXT_CHARS else "")
     return {**row, "text": begins, "values": [(name, row[name]) for name in shown if row[name] is not None]}
 
 

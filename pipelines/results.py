@@ -57,6 +57,11 @@ def visible(text: str) -> str:
     return text.translate(_FOLDED).translate(_CONTROLS)
 
 
+def shown_text(text: str) -> str:
+    """Returns `text` with its lines, without characters that would steer a terminal or break a page."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def cell(value: Any) -> str:
     """Returns `value` as a person reads it: rounded, grouped, bytes as their count, long text cut."""
     if value is None:
@@ -120,7 +125,7 @@ def _print_grid(result: Result, shown: list[tuple[Any, ...]], out: TextIO) -> No
 
 def _verbatim(text: str) -> str:
     """Returns `text` with its lines, for the plans that EXPLAIN draws over several."""
-    return "\n".join(visible(line) for line in text.split("\n")) if "\n" in text else cut(text, 200)
+    return shown_text(text) if "\n" in text else cut(text, 200)
 
 
 def _print_records(result: Result, shown: list[tuple[Any, ...]], out: TextIO) -> None:

@@ -4,7 +4,8 @@ Distributions are counted in bins and never sorted, so memory is bounded and the
 the number of threads.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pipelines import charts
 from pipelines.charts import Axis, Frame
@@ -15,6 +16,7 @@ BINS = 40
 GRID = (36, 24)
 FINE_BINS = 400  # for quantiles to a 400th of the range
 LISTED = 30
+MODEL_FACTS = 100
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -159,10 +161,34 @@ def loss_curve(sight: Sight) -> Figure:
     metrics = sight.metrics("reference")
     points = [(float(step), float(loss)) for step, loss in metrics.get("loss", [])]
     if not points:
-        why = "The reference was not trained here: it has no loss curve." if metrics else not_run("reference")
-        return Figure(key, title, missing=why)
+        why = metrics.get("skipped", "it was not trained here") if metrics else ""
+        return Figure(key, title, missing=f"The reference has no loss curve: {why}." if why else not_run("reference"))
     steps, losses = zip(*points, strict=True)
     frame = Frame(key, title, f"From {losses[0]:.3g} at step {steps[0]:g} to {losses[-1]:.3g} at step {steps[-1]:g}.")
-    svg = charts.line(frame, points, Axis("step", min(steps), max(steps)), Axis("loss", min(losses), max(losses)))
+    svg = charts.line(frame, points, Axis("step", 0, max(steps), whole=True), Axis("loss", min(losses), max(losses)))
     rows = [(int(step), f"{loss:.4f}") for step, loss in points]
     return Figure(key, title, "Mean loss of a token since the point before.", svg, ("step", "loss"), rows)
+
+
+def models(sight: Sight) -> Figure:
+    """Returns what the models and scores say of themselves: accuracy on unseen rows, agreement, consistency."""
+    found = {
+        "quality": sight.metrics("quality").get("head", {}),
+        **{stage: sight.metrics(stage) for stage in ("reference", "gradients", "static", "lqs")},
+    }
+    rows = [(stage, *pair) for stage, values in found.items() for pair in _scalars(values)][:MODEL_FACTS]
+    return Figure(
+        "models", "What the models say of themselves",
+        "From the metrics of the stages: accuracy on rows that a model did not see, losses, how scores agree.",
+        columns=("stage", "figure", "value"), rows=rows,
+        missing="" if rows else "No stage with a model has run yet.",
+    )  # fmt: skip
+
+
+def _scalars(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields (dotted name, number or short text), leaving lists out."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _scalars(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float) or (isinstance(value, str) and len(value) < 80):
+            yield f"{prefix}{name}".replace("_", " "), value

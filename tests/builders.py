@@ -65,7 +65,7 @@ SAMPLES: dict[str, list[dict[str, Any]]] = {
     PARTS[0]: [
         sample(0, text="Rivers <script>alert('x')</script> & hills.\x1b[31m"),
         sample(1, text="Too short."),  # dropped by clean, by two rules
-        sample(2, text="Rivers and hills, as told in s00."),  # near duplicate of s00
+        sample(2, text="Rivers and hills, as told in s00."),  # a duplicate of s00
         sample(3, text="asdf qwer zxcv " * 12),  # dropped by quality
     ],
     PARTS[1]: [sample(4), sample(5, text="A hair too short, " * 9), sample(6, text=None), sample(7, text="短い文")],
@@ -123,8 +123,8 @@ CLEAN: dict[str, dict[str, Any]] = {
 
 DEDUP: dict[str, dict[str, Any]] = {
     **{s: {"cluster": s, "survivor": True, **KEPT} for s in ("s00", "s03", "s04", "s07", "s08", "s09", "s10")},
-    "s02": {"cluster": "s00", "survivor": False, "matched_id": "s00", "similarity": 0.87, "kept": False,
-            "reasons": ["near_duplicate"]},
+    "s02": {"cluster": "s00", "survivor": False, "matched_id": "s00", "similarity": 1.0, "kept": False,
+            "reasons": ["duplicate_exact"]},
 }  # fmt: skip
 
 QUALITY: dict[str, dict[str, Any]] = {
@@ -176,38 +176,52 @@ SIDECARS: dict[str, dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def complete_project(root: Path, *, until: str = "shards", **sections: Mapping[str, Any]) -> Project:
+Layout = Mapping[str, Sequence[Row]]  # part → its rows
+
+
+def layout(rows_per_part: int) -> Layout:
+    """Returns the rows of `SAMPLES` in other parts: `rows_per_part` each, in reversed order of sources."""
+    rows = [r for part in reversed(PARTS) for r in SAMPLES[part]]
+    starts = range(0, len(rows), rows_per_part)
+    return {f"part-dd-{k:04d}.parquet": rows[start : start + rows_per_part] for k, start in enumerate(starts)}
+
+
+def complete_project(
+    root: Path, *, until: str = "shards", parts_as: Layout = SAMPLES, **sections: Mapping[str, Any]
+) -> Project:
     """Returns a project whose folders are written up to and with `until`: a folder of PARTS, `plan` or `shards`."""
     project = empty_project(root, **sections)
     order = [*schemas.PARTS, "plan", "shards"]
     for folder in order[: order.index(until) + 1]:
-        write_folder(project, folder)
+        write_folder(project, folder, parts_as)
     return project
 
 
-def write_folder(project: Project, folder: str) -> None:
+def write_folder(project: Project, folder: str, parts_as: Layout = SAMPLES) -> None:
     """Writes one folder of the complete project."""
-    if folder in ("plan", "shards"):
-        return write_plan(project) if folder == "plan" else write_shards(project)
-    for part, rows in SAMPLES.items():
-        if folder == "samples":
-            known = [{k: v for k, v in r.items() if k in schemas.SAMPLES.names} for r in rows]
-        elif folder == "rejects":
-            known = REJECTS.get(part, [])
-        else:
-            known = [{"sample_id": r["sample_id"], **SIDECARS[folder].get(r["sample_id"], {})} for r in rows]
-        write_rows(project, folder, part, known)
-    return None
+    if folder == "plan":
+        write_plan(project, parts_as)
+    elif folder == "shards":
+        write_shards(project)
+    elif folder == "rejects":
+        for part, rows in REJECTS.items():
+            write_rows(project, folder, part, rows)
+    else:
+        for part, rows in parts_as.items():
+            write_rows(project, folder, part, [_own(folder, row) for row in rows])
 
 
-def _samples() -> dict[str, tuple[str, int, dict[str, Any]]]:
-    return {r["sample_id"]: (part, k, r) for part, rows in SAMPLES.items() for k, r in enumerate(rows)}
+def _own(folder: str, row: Row) -> Row:
+    if folder == "samples":
+        return row
+    return {"sample_id": row["sample_id"], **SIDECARS[folder].get(row["sample_id"], {})}
 
 
-def _planned() -> list[dict[str, Any]]:
+def _planned(parts_as: Layout = SAMPLES) -> list[dict[str, Any]]:
+    places = {r["sample_id"]: (part, k) for part, rows in parts_as.items() for k, r in enumerate(rows)}
     rows = []
     for rank, (sample_id, shard, position) in enumerate(PLANNED):
-        part, row, _ = _samples()[sample_id]
+        part, row = places[sample_id]
         place = {"rank": rank, "sample_id": sample_id, "part": part, "row": row, "shard": shard, "position": position,
                  "phase": 0, "pool": "shared", "tier": "hot" if rank == 0 else "cold"}  # fmt: skip
         cost = {k: TOKENS[sample_id][k] for k in ("tokens", "flops", "bytes")}
@@ -215,14 +229,15 @@ def _planned() -> list[dict[str, Any]]:
     return rows
 
 
-def write_plan(project: Project) -> None:
+def write_plan(project: Project, parts_as: Layout = SAMPLES) -> None:
     """Writes `data/plan/plan.parquet` for the rows of `PLANNED`."""
     project.folder("plan").mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_batches([batch(schemas.PLAN, _planned())]), project.folder("plan") / "plan.parquet")
+    table = pa.Table.from_batches([batch(schemas.PLAN, _planned(parts_as))])
+    pq.write_table(table, project.folder("plan") / "plan.parquet")
 
 
 def write_shards(project: Project) -> None:
-    """Writes the shards of `PLANNED`."""
+    """Writes the shards of `PLANNED`, and a manifest that only stands for their being whole."""
     project.folder("shards").mkdir(parents=True, exist_ok=True)
     for shard in sorted({s for _, s, _ in PLANNED}):
         rows = [_shard_row(r["sample_id"]) for r in _planned() if r["shard"] == shard]
@@ -231,16 +246,24 @@ def write_shards(project: Project) -> None:
     (project.folder("shards") / "manifest.json").write_text("{}", encoding="utf-8")
 
 
-def _shard_row(sample_id: str) -> dict[str, Any]:
-    sidecars = (CLEAN, QUALITY, TOKENS, STATIC, LQS)
-    merged = {**_samples()[sample_id][2]}
-    for sidecar in sidecars:
-        merged |= sidecar.get(sample_id, {})
+def _shard_row(sample_id: str) -> Row:
+    merged = next(r for rows in SAMPLES.values() for r in rows if r["sample_id"] == sample_id)
+    for sidecar in (CLEAN, QUALITY, TOKENS, STATIC, LQS):
+        merged = merged | sidecar.get(sample_id, {})
     return {k: v for k, v in merged.items() if k in schemas.SHARDS.names}
+
+
+def save_params(project: Project) -> Path:
+    """Writes the params of `project` to its params file, for what opens a project by path; returns the path."""
+    import yaml
+
+    path = project.root / "params.yaml"
+    path.write_text(yaml.safe_dump(dict(project.params.tree)), encoding="utf-8")
+    return path
 
 
 def write_reference_metrics(project: Project) -> None:
     """Writes the loss curve of a reference model."""
     path = project.metrics("reference")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"loss": [[0, 8.3], [50, 6.1], [100, 5.2], [150, 4.9]]}), encoding="utf-8")
+    path.write_text(json.dumps({"rows": 3, "loss": [[50, 6.1], [100, 5.2], [150, 4.9]]}), encoding="utf-8")
