@@ -1,0 +1,123 @@
+"""Texts to token ids, and windows of ids through a transformer in batches."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring import windows
+
+Ints = npt.NDArray[np.int32]
+Floats = npt.NDArray[np.float32]
+
+PIECE_CHARS = 100_000
+_BATCH_CHARS = 2_000_000  # of one call: bounds the memory of the tokenizer's own records
+
+
+def pieces(text: str, limit: int = PIECE_CHARS) -> list[str]:
+    """Returns `text` in pieces of at most `limit` characters, cut before a space where there is one.
+
+    A space begins a token in nearly every tokenizer, so the pieces' tokens are the text's tokens; a
+    cut without a space can change one token.
+    """
+    found, start = [], 0
+    while len(text) - start > limit:
+        cut = text.rfind(" ", start + 1, start + limit + 1)
+        end = cut if cut > start else start + limit
+        found.append(text[start:end])
+        start = end
+    return [*found, text[start:]]
+
+
+def _encoded(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[Any]]:
+    """Yields, for each text, the records of its pieces."""
+    backend, batch, chars = tokenizer.backend_tokenizer, list[list[str]](), 0
+    for text in texts:
+        batch.append(pieces(text))
+        chars += len(text)
+        if chars > _BATCH_CHARS:
+            yield from _encode_batch(backend, batch)
+            batch, chars = [], 0
+    yield from _encode_batch(backend, batch)
+
+
+def _encode_batch(backend: Any, batch: list[list[str]]) -> Iterator[list[Any]]:
+    flat = backend.encode_batch_fast([p for text in batch for p in text], add_special_tokens=False)
+    position = 0
+    for text in batch:
+        yield flat[position : position + len(text)]
+        position += len(text)
+
+
+def token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
+    """Returns the number of tokens of each text, special tokens not counted."""
+    return [sum(len(record) for record in records) for records in _encoded(tokenizer, texts)]
+
+
+def token_ids(tokenizer: Any, texts: Sequence[str]) -> Iterator[Ints]:
+    """Yields (n,) int32 token ids of each text, without special tokens and without a bound on n."""
+    for records in _encoded(tokenizer, texts):
+        yield np.concatenate([np.asarray(record.ids, np.int32) for record in records])
+
+
+def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """Returns the special tokens that the model wants before and after a sequence, as ids."""
+    backend = tokenizer.backend_tokenizer
+    bare = backend.encode("a", add_special_tokens=False).ids
+    whole = backend.encode("a", add_special_tokens=True).ids
+    start = next(i for i in range(len(whole)) if whole[i : i + len(bare)] == bare)
+    return whole[:start], whole[start + len(bare) :]
+
+
+def max_window(tokenizer: Any, model: Any) -> int:
+    """Returns how many tokens of text the model can take at once, special tokens deducted."""
+    before, after = frame(tokenizer)
+    config = model.config
+    positions = getattr(config, "max_position_embeddings", None) or tokenizer.model_max_length
+    offset = (config.pad_token_id or 0) + 1 if "roberta" in config.model_type else 0  # positions count from there
+    return int(min(positions - offset, tokenizer.model_max_length)) - len(before) - len(after)
+
+
+def run_batched(forward: Callable[[Any, Any], Any], tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
+    """Returns (n, k) float32: `forward(ids (b, t), mask (b, t)) -> (b, k)` of every window, in their order.
+
+    Windows of similar length go together, `batch_tokens` padded tokens at a time.
+    """
+    import torch
+
+    before, after = frame(tokenizer)
+    rows: list[Any] = [None] * len(found)
+    extra = len(before) + len(after)
+    for batch in windows.batches([len(w) + extra for w in found], batch_tokens):
+        ids, mask = _padded([[*before, *found[i].tolist(), *after] for i in batch], tokenizer.pad_token_id or 0)
+        with torch.inference_mode():
+            values = forward(torch.from_numpy(ids), torch.from_numpy(mask)).float().numpy()
+        for i, value in zip(batch, values, strict=True):
+            rows[i] = value
+    return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+
+
+def _padded(rows: list[list[int]], pad: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    width = max(len(r) for r in rows)
+    ids = np.full((len(rows), width), pad, np.int64)
+    mask = np.zeros((len(rows), width), np.int64)
+    for k, row in enumerate(rows):
+        ids[k, : len(row)] = row
+        mask[k, : len(row)] = 1
+    return ids, mask
+
+
+def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
+    """Returns (n, d) float32 unit vectors: the mean of each window's hidden states, its padding masked out.
+
+    The pooling of Sentence-BERT (Reimers and Gurevych 2019) as all-MiniLM-L6-v2's model card has it.
+    """
+
+    def forward(ids: Any, mask: Any) -> Any:
+        hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state
+        weights = mask.unsqueeze(-1).to(hidden.dtype)
+        mean = (hidden * weights).sum(1) / weights.sum(1)
+        return mean / mean.norm(dim=1, keepdim=True).clamp_min(1e-12)
+
+    return run_batched(forward, tokenizer, found, batch_tokens)

@@ -1,0 +1,50 @@
+"""How a long text becomes windows, and how windows become batches; pure index arithmetic."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Span = tuple[int, int]
+
+_MIN_FILL = 0.75  # of the longest window in a batch: bounds the padding to a quarter
+
+
+def spans(tokens: int, window: int, stride: int, max_windows: int) -> list[Span]:
+    """Returns `[start, end)` of the windows over `tokens` tokens, in order.
+
+    A text that fits is one window. Otherwise a window starts every `stride` tokens, and the last one is
+    moved back to end with the text, so that no window is a stub. More than `max_windows` (0: no bound)
+    are thinned to that many evenly spaced ones, the first and the last included.
+    """
+    if tokens <= window:
+        return [(0, tokens)] if tokens else []
+    starts = [*range(0, tokens - window, stride), tokens - window]
+    if 0 < max_windows < len(starts):
+        picked = np.linspace(0, len(starts) - 1, max_windows).round().astype(int)
+        starts = [starts[int(k)] for k in picked]
+    return [(s, s + window) for s in starts]
+
+
+def coverage(found: Sequence[Span], tokens: int) -> float:
+    """Returns the share of `tokens` that lies in a window of `found` (sorted); 0 of nothing."""
+    covered, end = 0, 0
+    for start, stop in found:
+        covered += stop - max(start, end)
+        end = stop
+    return covered / tokens if tokens else 0.0
+
+
+def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Returns batches of indices into `lengths`, longest first, each of similar lengths.
+
+    The padded size (rows × longest) of a batch is at most `budget` tokens, unless it is a single row.
+    """
+    found: list[list[int]] = []
+    longest = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        length = lengths[index]
+        if not found or longest * (len(found[-1]) + 1) > budget or length < _MIN_FILL * longest:
+            found.append([])
+            longest = length
+        found[-1].append(index)
+    return found

@@ -1,0 +1,227 @@
+"""Scores the quality of text with a BERT-like model: windows, batches by token budget, one score a row.
+
+Definitions: docs/rules.md, "Quality". A row without text passes unscored; a row that an earlier stage
+dropped is not looked at.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from scoring import encoding, models, windows
+from scoring.config import config
+from scoring.errors import ConfigError, ToolError
+from scoring.quality_head import Head, normal
+from transforms.models import MapWithModel
+from transforms.parts import Part, all_kept
+from transforms.rules import Rule, verdict
+from transforms.schemas import QUALITY
+
+Floats = npt.NDArray[np.float64]
+
+_DIGITS = 6  # scores are rounded to: below it, sums depend on how batches and threads split them
+
+RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the model finds the text of low quality"),)
+
+
+@config
+class QualityConfig:
+    """Section `quality` of the params."""
+
+    model: str
+    head: Literal["fitted", "model"]
+    labels: str | None
+    good_labels: tuple[str, ...]
+    min_quality: float
+    window_tokens: int
+    stride_tokens: int
+    max_windows: int
+    aggregate: Literal["mean", "min", "max"]
+    batch_tokens: int
+    train_rows: int
+    heldout_ratio: float
+    min_heldout_f1: float
+    refresh_ratio: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("window_tokens", "stride_tokens", "batch_tokens", "train_rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.max_windows < 0:
+            raise ValueError(f"max_windows must be at least 0 (0 scores every window), not {self.max_windows}")
+        if not math.isfinite(self.min_quality):
+            raise ValueError(f"min_quality must be a finite number, not {self.min_quality}")
+        if not 0 < self.heldout_ratio < 1:
+            raise ValueError(f"heldout_ratio must lie between 0 and 1, not {self.heldout_ratio}")
+        for name in ("min_heldout_f1", "refresh_ratio"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}")
+
+
+SCORING_FIELDS = (
+    "model", "head", "good_labels", "min_quality", "window_tokens", "stride_tokens", "max_windows", "aggregate",
+    "batch_tokens",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A loaded model. `classify` gives (n, k) values of n windows; column `good` is summed to the score."""
+
+    tokenizer: Any
+    classify: Callable[[Sequence[encoding.Ints]], Floats]
+    labels: tuple[str, ...]  # k names; none when the one column is the score itself
+    good: tuple[int, ...]
+
+
+class RowScore(NamedTuple):
+    """What the sidecar tells of one scored row, by column."""
+
+    quality: float
+    quality_min: float
+    quality_max: float
+    windows: int
+    coverage: float
+    quality_label: str
+
+
+def load_scorer(config: QualityConfig, root: Path, threads: int, head: bytes | None) -> Scorer | None:
+    """Returns the scorer of `config`; None when rows are to pass unscored, for want of a fitted head.
+
+    Raises:
+      ConfigError: the windows are longer than the model's, or it knows none of the good labels.
+      ToolError: the model is not on this machine.
+    """
+    if config.head == "model":
+        return _classifier(config, *load_model(config, root, threads, models.load_classifier))
+    if head is None:
+        return None
+    return _fitted(config, *load_model(config, root, threads, models.load_encoder), Head.from_bytes(head))
+
+
+def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[[str, Path], Any]) -> tuple[Any, Any]:
+    """Returns the tokenizer and the model of `config`, whose windows it is known to take."""
+    models.use_threads(threads)
+    tokenizer, model = models.load_tokenizer(config.model, root), load(config.model, root)
+    longest = encoding.max_window(tokenizer, model)
+    if config.window_tokens > longest:
+        raise ConfigError(
+            f"quality.window_tokens is {config.window_tokens}, but the model takes {longest} and its special tokens",
+            where=config.model,
+            remedy=f"set quality.window_tokens to {longest} or less",
+        )
+    return tokenizer, model
+
+
+def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Scorer:
+    def classify(found: Sequence[encoding.Ints]) -> Floats:
+        return head.probabilities(encoding.embed(model, tokenizer, found, config.batch_tokens))[:, None]
+
+    return Scorer(tokenizer, classify, labels=(), good=(0,))
+
+
+def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
+    regression = model.config.num_labels == 1
+    if getattr(model.config, "pad_token_id", None) is None:
+        model.config.pad_token_id = tokenizer.pad_token_id or 0  # decoders look for the last token before the padding
+
+    def forward(ids: Any, mask: Any) -> Any:
+        logits = model(input_ids=ids, attention_mask=mask).logits
+        return logits if regression else logits.softmax(-1)
+
+    def classify(found: Sequence[encoding.Ints]) -> Floats:
+        return encoding.run_batched(forward, tokenizer, found, config.batch_tokens).astype(np.float64)
+
+    if regression:
+        return Scorer(tokenizer, classify, labels=(), good=(0,))
+    labels = tuple(str(model.config.id2label[k]) for k in range(model.config.num_labels))
+    return Scorer(tokenizer, classify, labels, _good_columns(config, labels))
+
+
+def _good_columns(config: QualityConfig, labels: tuple[str, ...]) -> tuple[int, ...]:
+    wanted = {normal(label) for label in config.good_labels}
+    good = tuple(k for k, label in enumerate(labels) if normal(label) in wanted)
+    if not good:
+        raise ConfigError(
+            f"the classifier has none of quality.good_labels {list(config.good_labels)}; it has {list(labels)}",
+            where=config.model,
+            remedy="name its good labels in quality.good_labels",
+        )
+    return good
+
+
+def score_texts(texts: Sequence[str], config: QualityConfig, scorer: Scorer) -> list[RowScore | None]:
+    """Returns the score of each text; None for a text without tokens.
+
+    All windows of all texts go through the model together, so short ones fill its batches too.
+    """
+    cuts: list[list[encoding.Ints]] = []
+    coverage: list[float] = []
+    for ids in encoding.token_ids(scorer.tokenizer, texts):
+        found = windows.spans(len(ids), config.window_tokens, config.stride_tokens, config.max_windows)
+        cuts.append([ids[start:end].copy() for start, end in found])  # a copy: a view would hold all of `ids`
+        coverage.append(windows.coverage(found, len(ids)))
+    flat = [window for row in cuts for window in row]
+    values = scorer.classify(flat) if flat else np.zeros((0, 1))
+    if not np.isfinite(values).all():
+        raise ToolError("the model gives scores that are no numbers", where=config.model, remedy="name another model")
+    ends = np.cumsum([len(row) for row in cuts])
+    return [
+        _row_score(values[end - len(row) : end], share, config, scorer) if row else None
+        for row, end, share in zip(cuts, ends, coverage, strict=True)
+    ]
+
+
+def _row_score(values: Floats, coverage: float, config: QualityConfig, scorer: Scorer) -> RowScore:
+    """Returns the score of one row from its windows' (n, k) values."""
+    scores = values[:, list(scorer.good)].sum(axis=1)
+    low, mean, high = (round(float(v), _DIGITS) for v in (scores.min(), scores.mean(), scores.max()))
+    quality = {"min": low, "mean": mean, "max": high}[config.aggregate]
+    if scorer.labels:
+        label = scorer.labels[int(values.mean(axis=0).argmax())]
+    else:
+        label = "good" if quality >= config.min_quality else "bad"
+    return RowScore(quality, low, high, len(scores), coverage, label)
+
+
+def score_batch(batch: pa.RecordBatch, config: QualityConfig, scorer: Scorer | None) -> pa.RecordBatch:
+    """Returns the quality sidecar of a batch with `clean.clean_text`, `clean.kept` and `dedup.kept`."""
+    alive = all_kept(batch)
+    texts = pc.if_else(alive, batch["clean.clean_text"], None).to_pylist()
+    rows: list[RowScore | None] = [None] * len(texts)
+    if scorer:
+        found = [k for k, text in enumerate(texts) if text]
+        for k, score in zip(found, score_texts([texts[k] for k in found], config, scorer), strict=True):
+            rows[k] = score
+    columns = {n: pa.array([s and getattr(s, n) for s in rows], QUALITY.field(n).type) for n in RowScore._fields}
+    values = columns["quality"].to_numpy(zero_copy_only=False)
+    kept, reasons = verdict({r.code: r.drops(values, config) for r in RULES}, len(rows))
+    kept, reasons = pc.if_else(alive, kept, None), pc.if_else(alive, reasons, None)
+    return pa.record_batch({"sample_id": batch["sample_id"], **columns, "kept": kept, "reasons": reasons})
+
+
+@dataclass
+class Score(beam.PTransform):
+    """Scores parts of clean and dedup into quality sidecars. `head` is a fitted head, or None."""
+
+    config: QualityConfig
+    root: Path
+    threads: int
+    head: bytes | None
+
+    def expand(self, parts: beam.PCollection) -> beam.PCollection:
+        load = partial(load_scorer, self.config, self.root, self.threads, self.head)
+        return parts | "ScoreQuality" >> beam.ParDo(MapWithModel(load, self._score))
+
+    def _score(self, part: Part, scorer: Scorer | None) -> Part:
+        return part.with_batch(score_batch(part.batch, self.config, scorer))
