@@ -1,0 +1,170 @@
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pytest
+from builders import REPO, batch
+from hypothesis import given
+from hypothesis import strategies as st
+from text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
+
+from pipelines import params
+from transforms import clean, schemas
+from transforms.clean import CleanConfig, clean_batch
+from transforms.parts import Part
+from transforms.text import language
+
+CONFIG = params.read(REPO / "params.yaml").section("clean", CleanConfig)
+GOOD = (
+    "The committee met on Monday to discuss the new budget, and most members agreed that schools should have priority. "
+    "After a long debate with several interruptions, they voted in favour of the plan. Teachers welcomed this decision "
+    "because class sizes had grown every year, while parents hoped for better books, safer buildings and more music."
+)
+PICTURE, OTHER = {"bytes": b"picture", "path": "a.jpg"}, {"bytes": b"other", "path": "a.jpg"}
+
+
+@pytest.fixture(scope="module")
+def detector() -> object:
+    return language.load()
+
+
+def read(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Returns the columns that the stage reads, for sample rows that are text unless they say otherwise."""
+    full = [{"sample_id": str(k), "modality": "text", **row} for k, row in enumerate(rows)]
+    samples = batch(schemas.SAMPLES, full)
+    columns = {f"samples.{c}": samples[c] for c in clean.READS["samples"]}
+    return pa.record_batch({"sample_id": samples["sample_id"], **columns})
+
+
+def run(rows: list[dict[str, Any]], detector: object, **changes: Any) -> list[dict[str, Any]]:
+    config = CleanConfig(**{**vars(CONFIG), **changes})
+    return clean_batch(read(rows), config, detector).to_pylist()
+
+
+def test_a_good_text_is_kept_with_every_value(detector: object) -> None:
+    (row,) = run([{"text": GOOD}], detector)
+    assert row["kept"] is True
+    assert row["reasons"] == []
+    assert row["rule_quality"] == 1.0
+    assert row["language"] == "en"
+    assert not [name for name in schemas.CLEAN.names if row[name] is None]
+    assert (row["chars"], row["lines"]) == (len(GOOD), 1)
+
+
+def test_a_text_lists_all_rules_that_it_fails(detector: object) -> None:
+    (row,) = run([{"text": "buy now\n" * 40}], detector)
+    assert not row["kept"]
+    codes = list(clean.REASONS)
+    assert row["reasons"] == sorted(row["reasons"], key=codes.index)
+    assert {"gopher_few_stop_words", "repetition_dup_lines", "repetition_top_2_gram", "repetition_dup_10_gram"} <= set(
+        row["reasons"]
+    )
+    assert row["rule_quality"] == pytest.approx(1 - len(row["reasons"]) / 24)
+
+
+@pytest.mark.parametrize("text", [None, "", " \n\t ", "\u200b\ufeff\x00"])
+def test_a_text_without_words_is_empty_and_nothing_else(detector: object, text: str | None) -> None:
+    (row,) = run([{"text": text}], detector)
+    assert row["reasons"] == ["empty"]
+    assert row["rule_quality"] == 0.0
+    assert row["key_hash"] is None
+    assert row["language"] is None
+    assert row["mean_word_length"] is None
+    assert (row["clean_text"] is None) == (text is None)
+
+
+def test_captions_are_normalised_and_tagged_but_not_judged(detector: object) -> None:
+    rows = [
+        {"modality": "image", "text": "A dog\r\nruns over the green grass", "images": [PICTURE]},
+        {"modality": "image", "text": None, "images": [PICTURE]},
+        {"modality": "interleaved", "text": "", "images": [PICTURE]},
+    ]
+    caption, bare, blank = run(rows, detector, languages=("zh",))
+    assert caption["clean_text"] == "A dog\nruns over the green grass"
+    assert (caption["language"], caption["words"], caption["lines"]) == ("en", 7, 2)
+    for row in (caption, bare, blank):
+        assert row["kept"] is True
+        assert row["rule_quality"] is None
+        assert row["nonsymbol_words"] is None
+        assert row["key_hash"] is not None
+
+
+def test_keys_tell_media_apart(detector: object) -> None:
+    rows = [
+        {"text": "A dog"},
+        {"modality": "image", "text": "A dog", "images": [PICTURE]},
+        {"modality": "image", "text": "A dog", "images": [OTHER]},
+        {"modality": "image", "text": "A dog", "images": [PICTURE, OTHER]},
+        {"modality": "image", "text": "A dog", "images": [{"bytes": None, "path": "b.jpg"}]},
+        {"modality": "video", "text": "A dog", "images": [PICTURE, OTHER], "image_times_s": [0.0, 1.0]},
+        {"modality": "video", "text": "A dog", "images": [PICTURE, OTHER], "image_times_s": [0.0, 2.0]},
+        {"modality": "audio", "text": "A dog", "audio": {"bytes": b"sound", "path": None}},
+    ]
+    keys = [row["key_hash"] for row in run(rows, detector)]
+    assert len(set(keys)) == len(rows)
+    same = run([{"modality": "image", "text": "a  DOG!", "images": [{"bytes": b"picture", "path": "x"}]}], detector)
+    assert same[0]["key_hash"] == keys[1]
+
+
+def test_only_allowed_languages_stay(detector: object) -> None:
+    chinese = "今天天气很好，我们一起去公园散步，看见许多人在那里跳舞唱歌，还有孩子放风筝，大家都觉得十分开心愉快。" * 2
+    english, zh, empty = run([{"text": GOOD}, {"text": chinese}, {"text": ""}], detector, languages=("en", "de"))
+    assert english["kept"]
+    assert "language_not_allowed" in zh["reasons"]
+    assert empty["reasons"] == ["empty"]
+    unsure = run([{"text": GOOD}], detector, languages=("en",), min_language_score=1.0)[0]
+    assert (unsure["language"], unsure["reasons"]) == ("und", ["language_not_allowed"])
+    assert unsure["stop_words"] is None
+
+
+def test_rules_of_spaced_scripts_are_off_for_chinese(detector: object) -> None:
+    text = (
+        "今天的天气非常晴朗，我们决定去郊外的山上走一走，顺便看望住在那里的外公外婆。"
+        "晚饭后大家坐在院子里聊起从前许多有趣故事，孩子听得入迷。"
+    )
+    (row,) = run([{"text": text}], detector)
+    assert (row["language"], row["mean_word_length"], row["stop_words"]) == ("zh", None, None)
+    assert row["kept"], row["reasons"]
+
+
+def test_no_rows_make_a_batch_of_the_schema(detector: object) -> None:
+    found = clean_batch(read([]), CONFIG, detector)
+    assert found.schema == schemas.CLEAN
+    assert found.num_rows == 0
+
+
+@FIRST_IS_SLOW
+@given(st.lists(st.one_of(st.none(), TEXTS, PAGES), max_size=4))
+def test_verdicts_follow_from_the_stored_values_and_rows_stand_alone(texts: list[str | None]) -> None:
+    detector = language.load()
+    rows = run([{"text": t} for t in texts], detector)
+    assert rows == [{**run([{"text": t}], detector)[0], "sample_id": str(k)} for k, t in enumerate(texts)]
+    for row in rows:
+        values = {r.code: row[r.value] for r in clean.RULES if row[r.value] is not None}
+        limits = {r.code: (r.bound, r.limit(CONFIG)) for r in clean.RULES}
+        fails = [c for c, v in values.items() if (v < limits[c][1] if limits[c][0] == "min" else v > limits[c][1])]
+        assert row["reasons"] == (fails if row["words"] else ["empty"])
+        assert row["kept"] == (not row["reasons"])
+        assert row["rule_quality"] == pytest.approx(1 - len(row["reasons"]) / (len(values) + 1))
+
+
+def test_every_code_is_unique_and_explained() -> None:
+    codes = [rule.code for rule in clean.RULES]
+    assert len(set(codes)) == len(codes) == 23
+    assert list(clean.REASONS) == ["empty", *codes, "language_not_allowed"]
+    assert all(rule.limit(CONFIG) >= 0 and rule.value in schemas.CLEAN.names for rule in clean.RULES)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [({"languages": ("EN",)}, r"not \['EN'\]"), ({"min_language_score": 1.5}, "not 1.5")],
+)
+def test_config_is_checked(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CleanConfig(**{**vars(CONFIG), **wrong})
+
+
+def test_the_transform_maps_parts_to_parts(detector: object) -> None:
+    pipeline = beam.Pipeline()
+    parts_in = pipeline | beam.Create([Part("p", "f", read([{"text": GOOD}]))]).with_output_types(Part)
+    assert (parts_in | clean.Clean(CONFIG)).element_type is Part
