@@ -54,7 +54,7 @@ def _query(project: Project, stage: str, before: Sequence[str]) -> list[Any]:
                     FROM (SELECT source, unnest(reasons) AS reason FROM rows) GROUP BY ALL),
         maps AS (SELECT source, map_from_entries(list((reason, n))) AS reasons FROM reasons GROUP BY source)
         SELECT source, count(*) FILTER (prior), count(*) FILTER (kept), count(*) FILTER (NOT kept),
-               count(*) FILTER (prior <> (kept IS NOT NULL) OR coalesce(kept = (len(reasons) > 0), false)),
+               count(*) FILTER (prior <> (kept IS NOT NULL) OR coalesce(kept = (len(rows.reasons) > 0), false)),
                coalesce(any_value(maps.reasons), MAP {{}})
         FROM rows LEFT JOIN maps USING (source) GROUP BY source ORDER BY source"""
     with tables.connect(project) as connection:
