@@ -1,1 +1,1 @@
-"""Readers: one module a file format; each yields records or rejects, never raises for one bad row."""
+"""Readers: files of one format in, records and faults out; a bad row never ends a file."""

@@ -1,0 +1,125 @@
+"""Stage `ingest`: source files become samples, and what cannot be read becomes rejects.
+
+Reads: the files named in `ingest.sources`, and the media that their rows name.
+Writes: `data/samples`, `data/rejects`, `metrics/ingest.json`.
+Guarantees: every row of every matched file is a sample or a reject; sample ids are unique; the bytes
+are a function of the files, the params and the code, whatever was ingested before; a new file or source
+leaves the parts of all others alone.
+"""
+
+import json
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+
+import apache_beam as beam
+import pyarrow as pa
+
+from pipelines import claims, ingest_totals, progress, stage
+from pipelines.options import make_pipeline
+from pipelines.project import Project
+from scoring.errors import DataError
+from transforms import parts
+from transforms.decode import tool
+from transforms.ingest import IngestConfig, IngestUnits, UnitTask
+from transforms.units import Unit, plan
+
+_ROUNDS = 3
+
+
+def run(project: Project) -> None:
+    """Ingests what is new or changed, settles ids that several rows claim, counts and checks."""
+    config = project.section("ingest", IngestConfig)
+    units = {u.name: u for s in config.sources for u in plan(project.root, s, config.max_row_bytes)}
+    bases = {name: _base(config, unit) for name, unit in units.items()}
+    _remove_others(project, units)
+    todo = [u for n, u in units.items() if project.force or not _is_done(project, u, bases[n])]
+    progress.say(f"ingest: {len(todo)} of {len(units)} units to do")
+    _ingest(project, config, [_task(u, bases[u.name], ()) for u in todo])
+    _settle(project, config, units, bases)
+    for folder, wanted in (
+        ("samples", _sample_parts(project, units)),
+        ("rejects", [u.part(0) for u in units.values()]),
+    ):
+        parts.remove_strays(project.folder(folder), wanted)
+    ingest_totals.finish(project, config, list(units.values()))
+
+
+def _base(config: IngestConfig, unit: Unit) -> str:
+    """Returns the fingerprint of all that decides the unit's bytes, but for ids that other units claim."""
+    source = {k: v for k, v in asdict(config.source(unit.source)).items() if k != "paths"}
+    limits = [config.rows_per_part, config.bytes_per_part, config.max_row_bytes]
+    decoders = None
+    if unit.media is not None:
+        decoders = [tool.versions(), *(asdict(c) for c in (config.image, config.video, config.audio))]
+    readers = [(f.reader, f.packed, f.error) for f in unit.files]
+    return stage.fingerprint("pipelines.ingest", [source, limits, decoders, readers], [unit.digest])
+
+
+def _task(unit: Unit, base: str, excluded: Sequence[tuple[int, int]]) -> UnitTask:
+    fingerprint = parts.digest(base, excluded) if excluded else base
+    return UnitTask(unit.to_json(), json.dumps(excluded), base, fingerprint)
+
+
+def _mark(project: Project, unit: Unit) -> Mapping[str, object]:
+    """Returns the footer of the unit's part of rejects, which is written last; empty if there is none."""
+    try:
+        return parts.Footer(project.folder("rejects") / unit.part(0)).meta
+    except (DataError, OSError, pa.ArrowInvalid):
+        return {}
+
+
+def _is_done(project: Project, unit: Unit, base: str) -> bool:
+    """Returns whether every part of the unit is there, made of this base, by one and the same run."""
+    mark = _mark(project, unit)
+    tasks = [parts.Task(unit.part(k), str(mark["fingerprint"])) for k in range(int(str(mark.get("parts", 0))))]
+    return mark.get("base") == base and all(parts.is_done(project.folder("samples"), t) for t in tasks)
+
+
+def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -> None:
+    """Writes the parts of `tasks`."""
+    if not tasks:
+        return
+    wanted = {Unit.from_json(t.unit).part(0) for t in tasks}
+    with progress.watch("ingest", project.folder("rejects"), wanted), make_pipeline(project.runtime) as pipeline:
+        (
+            pipeline
+            | "ListUnits" >> beam.Create(list(tasks)).with_output_types(UnitTask)
+            | "SpreadUnits" >> beam.Reshuffle()
+            | "IngestUnits" >> IngestUnits(project.root, project.data, config)
+        )
+
+
+def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], bases: Mapping[str, str]) -> None:
+    """Ingests again the units whose rows win or lose an id by what other units hold."""
+    for _ in range(_ROUNDS):
+        excluded = claims.excluded(project, [s.name for s in config.sources], units)
+        tasks = {n: _task(u, bases[n], excluded.get(n, ())) for n, u in units.items()}
+        again = [t for n, t in tasks.items() if _mark(project, units[n])["fingerprint"] != t.fingerprint]
+        if not again:
+            return
+        progress.say(f"ingest: {len(again)} units again: rows of theirs have ids that rows of others have too")
+        _ingest(project, config, again)
+    raise DataError(
+        f"ids do not settle after {_ROUNDS} rounds", where=str(again[0].unit[:200]), remedy="are files being changed?"
+    )
+
+
+def _remove_others(project: Project, units: Collection[str]) -> None:
+    """Removes the parts of units that are planned no more: their rows claim ids no more."""
+    for folder in ("samples", "rejects"):
+        found = parts.names(project.folder(folder))
+        parts.remove_strays(project.folder(folder), [n for n in found if claims.unit_of(n) in units])
+
+
+def _sample_parts(project: Project, units: Mapping[str, Unit]) -> list[str]:
+    return [u.part(k) for u in units.values() for k in range(int(str(_mark(project, u)["parts"])))]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the stage from the command line."""
+    return stage.main(run, "ingest", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""Any data set that Hugging Face `datasets` loads from this machine; the position of a row is its index."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from scoring.errors import ConfigError
+from transforms.readers.base import Extent, Fault, Item, Record
+
+_SAVED = ("state.json", "dataset_dict.json")
+
+
+def read_huggingface(extent: Extent) -> Iterator[Item]:
+    """Yields the rows of one split, media undecoded, class labels by name.
+
+    Raises:
+      ConfigError: the data set or the split cannot be loaded.
+    """
+    rows, names = _open(extent)
+    index = -1
+    try:
+        for index, row in enumerate(rows):
+            yield Record(index, {**row, **{c: n[row[c]] for c, n in names.items() if row[c] is not None}})
+    except Exception as error:  # noqa: BLE001 (a builder raises what it likes; the rows before it stay)
+        yield Fault(index + 1, "bad_value", f"rows from {index + 1} on cannot be read: {error}")
+
+
+def _open(extent: Extent) -> tuple[Any, dict[str, list[str]]]:
+    """Returns the rows, and for each class-label column its names."""
+    try:
+        rows = _load(extent).decode(False)
+    except Exception as error:
+        raise ConfigError(
+            f"datasets cannot load {extent.path} split {extent.source.split}: {error}",
+            where=f"ingest.sources, {extent.source.name}",
+            remedy="name a local folder or builder, and its split and kwargs; nothing is fetched",
+        ) from error
+    features = rows.features or {}
+    return rows, {c: f.names for c, f in features.items() if type(f).__name__ == "ClassLabel"}
+
+
+def _load(extent: Extent) -> Any:
+    os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    import datasets
+
+    datasets.config.HF_HUB_OFFLINE = datasets.config.HF_DATASETS_OFFLINE = True
+    source = extent.source
+    if any((extent.path / name).exists() for name in _SAVED):
+        found = datasets.load_from_disk(str(extent.path))
+        found = found[source.split] if isinstance(found, datasets.DatasetDict) else found
+        return found.to_iterable_dataset()
+    kwargs = {k: local(extent.root, v) for k, v in source.kwargs.items()}
+    return datasets.load_dataset(str(extent.path), split=source.split, streaming=True, **kwargs)
+
+
+def local(root: Path, value: Any) -> Any:
+    """Returns `value` of kwargs with the paths in it that are there made absolute: `datasets` knows no project."""
+    if isinstance(value, str):
+        return str(root / value) if next(_glob(root, value), None) else value
+    if isinstance(value, list):
+        return [local(root, v) for v in value]
+    return {k: local(root, v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def local_paths(root: Path, value: Any) -> Iterator[Path]:
+    """Yields the files and folders that `value` of kwargs names."""
+    if isinstance(value, str):
+        yield from _glob(root, value)
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from local_paths(root, inner)
+
+
+def _glob(root: Path, value: str) -> Iterator[Path]:
+    """Yields what the path or glob `value` names; a URL names nothing."""
+    if os.path.lexists(root / value):
+        yield root / value
+    elif value and not os.path.isabs(value):
+        yield from sorted(root.glob(value))

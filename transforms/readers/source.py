@@ -1,0 +1,57 @@
+"""One entry of `ingest.sources`: which files, how to read them, which column is what."""
+
+import codecs
+import re
+import string
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any, Literal
+
+from scoring.config import config
+
+FIELDS = ("id", "text", "label", "domain", "image", "images", "video", "audio")
+Format = Literal["auto", "jsonl", "json", "parquet", "csv", "text", "media", "huggingface"]
+
+
+@config
+class SourceConfig:
+    """A source. Only `name` and `paths` are needed; the other keys are for sources that differ from the rule."""
+
+    name: str  # unique; begins every sample id of the source
+    paths: tuple[str, ...]  # files, folders or globs, relative to the project
+    format: Format = "auto"  # auto: each file by its content and name
+    columns: Mapping[str, str] = field(default_factory=dict)  # our field → the source's column; "" switches a field off
+    media_root: str | None = None  # base of the paths in rows; null: the folder of the row's file
+    encoding: str = "utf-8"
+    whole_file: bool = True  # text files: one sample a file; false: one a paragraph
+    split: str = "train"  # huggingface
+    kwargs: Mapping[str, Any] = field(default_factory=dict)  # huggingface: further arguments of load_dataset
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z0-9_-]+", self.name):
+            raise ValueError(f"name {self.name!r} may hold only a-z, 0-9, _ and -")
+        if not self.paths or "" in self.paths:
+            raise ValueError(f"paths of {self.name} are empty")
+        unknown = sorted(set(self.columns) - set(FIELDS))
+        if unknown:
+            raise ValueError(f"columns of {self.name} map unknown fields {unknown}; fields are {', '.join(FIELDS)}")
+        _check_template(self.columns.get("text", ""))
+        _check_encoding(self.encoding)
+
+
+def _check_template(template: str) -> None:
+    """Raises ValueError for a text template with an unnamed or formatted place."""
+    for _, name, form, conversion in string.Formatter().parse(template):
+        if name is not None and (not name or form or conversion):
+            raise ValueError(f"text template {template!r} takes places like {{column}} only; {{{{ is a brace")
+
+
+def _check_encoding(name: str) -> None:
+    """Raises ValueError for an encoding whose lines do not end in the byte 10, such as UTF-16."""
+    try:
+        codecs.lookup(name)
+        splits = "a\n".encode(name) == b"a\n"
+    except (LookupError, UnicodeError) as error:
+        raise ValueError(f"encoding {name!r} is not known") from error
+    if not splits:
+        raise ValueError(f"encoding {name!r} is not supported: convert the files to UTF-8, for example with iconv")
