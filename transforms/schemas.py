@@ -151,6 +151,9 @@ _TOKEN_COUNTS = [
 TOKENS_RAW = pa.schema(_TOKEN_COUNTS)
 TOKENS = pa.schema([*_TOKEN_COUNTS, ("complexity", pa.float64())])
 
+# Of one part, not of its rows: how often each token stands in the excerpts. The empty word: all overlong ones.
+TOKEN_COUNTS = pa.schema([("kind", pa.string()), ("token", pa.string()), ("count", pa.int64())])
+
 STATIC_RAW = pa.schema([("sample_id", pa.string()), *((d, pa.float64()) for d in STATIC_DIMENSIONS)])
 STATIC = pa.schema([*STATIC_RAW, pa.field("static_score", pa.float64())])
 

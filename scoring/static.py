@@ -1,0 +1,52 @@
+"""The static score: raw dimensions onto [0, 1] by corpus quantiles, then their weighted mean (docs/scoring.md)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Bounds = Mapping[str, tuple[float, float]]  # group → (low, high) corpus quantile of the raw values
+
+DIMENSIONS = (
+    "length", "lexical_diversity", "rare_words", "syntactic_variety", "reading_difficulty", "compression",
+    "knowledge_density", "semantic_breadth", "coherence", "predictability", "originality", "cleanliness",
+)  # fmt: skip
+
+# Dimensions where less is better. Against pages that people labelled bad, few rare words tell a good
+# page (AUC .74), many do not: names, fragments and keyboard noise are what is rare.
+FALLING = frozenset({"rare_words"})
+
+TEXTUAL = ("text", "interleaved")  # modalities that are read as text; pictures beside it do not count
+BY_LANGUAGE = "reading_difficulty"  # English in Flesch points, other text in bits a character
+
+
+def group(modality: str, dimension: str, *, english: bool) -> str:
+    """Returns the group whose quantiles map a row: its modality; by language where the unit differs."""
+    split = dimension == BY_LANGUAGE and modality in TEXTUAL
+    return f"{modality}/{'en' if english else 'other'}" if split else modality
+
+
+def unit_interval(raw: Floats, groups: Sequence[str], bounds: Bounds, *, falling: bool) -> Floats:
+    """Returns (n,) in [0, 1]: the low quantile of a row's group is 0, the high one 1; the other way if `falling`.
+
+    A dimension that is constant in its group is 0.5. NaN stays NaN.
+    """
+    nan = (np.nan, np.nan)
+    low, high = np.array([bounds.get(g, nan) for g in groups], np.float64).reshape(-1, 2).T
+    span = high - low
+    with np.errstate(invalid="ignore", over="ignore"):  # a span may be tiny; what follows clips
+        position = np.divide(raw - low, span, out=np.full(len(raw), 0.5), where=span > 0)
+    position = np.where(np.isnan(raw) | np.isnan(low), np.nan, np.clip(position, 0.0, 1.0))
+    return 1.0 - position if falling else position
+
+
+def weighted_mean(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Returns (n,) Σ w·v/Σ w over the dimensions that a row has; NaN where it has none."""
+    size = len(next(iter(values.values())))
+    total, weight = np.zeros(size), np.zeros(size)
+    for dimension, column in values.items():  # one after another: the same bits in a batch of any size
+        known = ~np.isnan(column)
+        total += np.where(known, column, 0.0) * weights[dimension]
+        weight += known * weights[dimension]
+    return np.divide(total, weight, out=np.full(size, np.nan), where=weight > 0)

@@ -1,0 +1,73 @@
+"""The cleanliness of a text: what is left when markup, symbols and boilerplate are taken away."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.unigrams import code_points
+
+BOILERPLATE = (
+    "cookie", "privacy policy", "terms of use", "terms of service", "terms and conditions", "all rights reserved",
+    "javascript", "lorem ipsum", "click here", "read more", "sign up", "log in", "subscribe to", "newsletter",
+    "add to cart", "share on facebook", "powered by", "skip to content", "版权所有", "点击这里",
+)  # fmt: skip
+MAX_BOILERPLATE_WORDS = 25  # a longer line that says "cookie" is prose about cookies
+
+_MARKUP = re.compile(
+    r"<[/!?a-zA-Z][^<>\n]{0,300}>"  # tags, comments
+    r"|&(?:[a-zA-Z]{2,8}|#\d{1,6});"
+    r"|(?:https?://|www\.)[^\s<>\"]{1,300}"
+    r"|\{\{[^{}]{0,300}\}\}|\[\[|\]\]"  # wiki templates and links
+)
+_MARKUP_HINTS = ("<", "&", "http", "www.", "{{", "[[", "]]")
+_PROSE = ".,;:!?'\"()-–—…‘’“”«»/%&¿¡、。，！？；：「」『』（）《》・·،؟؛।॥"
+_CLEAN_CATEGORIES = ("L", "M", "N", "Z")
+
+Floats = npt.NDArray[np.float64]
+
+
+def without_boilerplate(text: str) -> str:
+    """Returns `text` without the short lines that hold one of the boilerplate phrases."""
+    folded = text.lower()
+    if not any(map(folded.__contains__, BOILERPLATE)):
+        return text
+    return "\n".join(line for line in text.split("\n") if not _is_boilerplate(line))
+
+
+def _is_boilerplate(line: str) -> bool:
+    folded = line.lower()
+    return any(map(folded.__contains__, BOILERPLATE)) and len(line.split()) <= MAX_BOILERPLATE_WORDS
+
+
+def without_markup(text: str) -> str:
+    """Returns `text` without tags, entities, addresses, wiki templates and link brackets."""
+    return _MARKUP.sub("", text) if any(map(text.__contains__, _MARKUP_HINTS)) else text
+
+
+def cleanliness(texts: Sequence[str]) -> Floats:
+    """Returns (n,) 1 − share of a text's characters in boilerplate, markup or symbols; NaN for an empty text.
+
+    Symbols are all characters but letters, marks, numbers, spaces and the punctuation of prose.
+    """
+    rests = [without_markup(without_boilerplate(t)) for t in texts]
+    clean = np.array([len(r) for r in rests], np.float64) - _symbols(rests)
+    total = np.array([len(t) for t in texts], np.float64)
+    return np.divide(clean, total, out=np.full(len(texts), np.nan), where=total > 0)
+
+
+def _symbols(texts: Sequence[str]) -> Floats:
+    """Returns (n,) how many symbols each text holds."""
+    points = code_points("".join(texts))
+    present = np.flatnonzero(np.bincount(points)) if len(points) else points
+    table = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
+    table[present] = [_is_symbol(chr(p)) for p in present]
+    sums = np.concatenate([[0], np.cumsum(table[points])])
+    ends = np.cumsum([len(t) for t in texts])
+    return np.diff(sums[np.concatenate([[0], ends]).astype(np.int64)]).astype(np.float64)
+
+
+def _is_symbol(char: str) -> bool:
+    return char not in _PROSE and char not in "\n\t\r" and unicodedata.category(char)[0] not in _CLEAN_CATEGORIES
