@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 def sound_readings(samples: npt.NDArray[np.int16], *, rate_hz: int) -> dict[str, float]:
     """Returns the dimensions that a mono sound (n,) has a reading of; none for one shorter than a frame."""
     samples = samples[: int(MAX_SECONDS * rate_hz)]
-    size = int(FRAME_S * rate_hz)
+    size = max(1, int(FRAME_S * rate_hz))
     frames = samples[: len(samples) // size * size].reshape(-1, size).astype(np.float64) / 32768.0
     if not len(frames):
         return {}
@@ -42,15 +42,18 @@ def sound_readings(samples: npt.NDArray[np.int16], *, rate_hz: int) -> dict[str,
 
 
 def _windows(spectra: Floats) -> tuple[float, float]:
-    """Returns breadth and coherence of the band energies (w, 20) of one-second windows; NaN for fewer than two."""
+    """Returns breadth and coherence of the spectral shapes of the one-second windows that are not silent.
+
+    A shape (w, 20) is the log energy of the bands less its mean, so loudness does not count. NaN for
+    fewer than two windows.
+    """
     bands = np.stack([b.sum(axis=1) for b in np.array_split(spectra, BANDS, axis=1)], axis=1)
     count = len(bands) // FRAMES_PER_WINDOW
-    windows = bands[: count * FRAMES_PER_WINDOW].reshape(count, FRAMES_PER_WINDOW, BANDS).sum(axis=1)
-    owners = np.zeros(count, np.int64)
-    return (
-        float(static_windows.breadth(windows, owners, 1)[0]),
-        float(static_windows.coherence(windows, owners, 1)[0]),
-    )
+    energies = bands[: count * FRAMES_PER_WINDOW].reshape(count, FRAMES_PER_WINDOW, BANDS).sum(axis=1)
+    levels = np.log10(np.maximum(energies[energies.sum(axis=1) > FLOOR], FLOOR))
+    shapes = levels - levels.mean(axis=1, keepdims=True)
+    owners = np.zeros(len(shapes), np.int64)
+    return float(static_windows.breadth(shapes, owners, 1)[0]), float(static_windows.coherence(shapes, owners, 1)[0])
 
 
 def _compression(samples: npt.NDArray[np.int16]) -> float:

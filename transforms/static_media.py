@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from scoring.static_audio import sound_readings
 from scoring.static_media import MAX_FRAMES, MAX_SIDE, Pixels, picture_readings, video_readings
@@ -51,7 +51,7 @@ def small_picture(payload: Payload) -> tuple[Pixels, float] | None:
             area = picture.width * picture.height
             picture.draft("RGB", (MAX_SIDE, MAX_SIDE))  # a JPEG is decoded at a fraction of its size
             small = picture.convert("RGB")
-    except (OSError, UnidentifiedImageError):
+    except (OSError, Image.DecompressionBombError):
         return None
     small.thumbnail((MAX_SIDE, MAX_SIDE), Image.Resampling.BOX)
     return np.asarray(small, np.uint8), len(data) / area

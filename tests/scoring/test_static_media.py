@@ -120,6 +120,7 @@ def test_silence_and_no_sound() -> None:
     assert (silent["cleanliness"], silent["lexical_diversity"], silent["knowledge_density"]) == (0.0, 0.0, 0.0)
     assert sound_readings(SILENCE[:100], rate_hz=RATE) == {}
     assert sound_readings(SILENCE[:0], rate_hz=RATE) == {}
+    assert math.isnan(silent["coherence"])
     assert math.isnan(sound_readings(HISS[:RATE], rate_hz=RATE)["coherence"])
 
 
