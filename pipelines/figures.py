@@ -22,15 +22,15 @@ def funnel(sight: Sight) -> Figure:
     colours = dict(zip(("kept", "clean", "dedup", "quality", "rejects"), charts.SERIES, strict=True))
     largest = sorted(totals.sources, key=lambda s: (-totals.sources[s]["inputs"], s))[:LISTED]
     bars = [(s, [totals.sources[s][end] for end in ends]) for s in largest]
-    rows = [(s, totals.sources[s]["inputs"], *counts) for s, counts in bars]
-    rows.append(("all sources", totals.sum("inputs"), *(totals.sum(end) for end in ends)))
+    rows = [(s, totals.sources[s]["inputs"], totals.sources[s]["rows"], *counts) for s, counts in bars]
+    rows.append(("all sources", *(totals.sum(name) for name in ("inputs", "rows", *ends))))
     dropped = [f"{rows:,} dropped by {stage}" for stage, rows in totals.dropped.items()]
     said = ", ".join([f"{totals.sum('kept'):,} kept", *dropped, f"{totals.sum('rejects'):,} rejects"])
-    frame = Frame("funnel", "Rows kept, dropped by stage and rejected, by source", f"Of all inputs: {said}.")
+    frame = Frame("funnel", "Rows kept, dropped by stage and rejected, by source", f"In all: {said}.")
     return Figure(
-        "funnel", "What became of every input",
-        f"Each input is kept, dropped by one filter, or a reject, and the sum is checked: {said}.",
-        charts.stacked(frame, bars, ends, [colours[end] for end in ends]), ("source", "inputs", *ends), rows,
+        "funnel", "What became of every row",
+        f"Whatever was read is kept, dropped by one filter, or a reject, and the sum is checked: {said}.",
+        charts.stacked(frame, bars, ends, [colours[end] for end in ends]), ("source", "inputs", "rows", *ends), rows,
     )  # fmt: skip
 
 

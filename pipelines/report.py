@@ -115,11 +115,12 @@ def marked(text: str) -> Any:
 
 def _tiles(found: Totals) -> list[tuple[str, str, str]]:
     """Returns (name, value, explanation) of the figures on top of the page."""
-    inputs, kept, dropped = found.sum("inputs"), found.sum("kept"), sum(found.dropped.values())
+    rows, kept, dropped = found.sum("rows"), found.sum("kept"), sum(found.dropped.values())
     tiles = [
-        ("inputs", f"{inputs:,}", f"from {len(found.sources):,} sources"),
-        ("kept", f"{kept:,}", _percent(kept, inputs)),
-        ("dropped", f"{dropped:,}", _percent(dropped, inputs)),
+        ("inputs", f"{found.sum('inputs'):,}", f"from {len(found.sources):,} sources"),
+        ("rows", f"{rows:,}", "one training example each"),
+        ("kept", f"{kept:,}", _percent(kept, rows)),
+        ("dropped", f"{dropped:,}", _percent(dropped, rows)),
         ("rejects", f"{found.sum('rejects'):,}", "could not be read"),
     ]
     if found.tokens is not None:
@@ -130,7 +131,7 @@ def _tiles(found: Totals) -> list[tuple[str, str, str]]:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} % of inputs" if whole else "of no input"
+    return f"{100 * part / whole:.1f} % of rows" if whole else "of no row"
 
 
 def examples(sight: Sight, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -188,12 +189,12 @@ def summary(project: Project) -> str:
     """Returns the run in a few lines, for the end of `gradsift run`."""
     with catalog.reading(project) as connection:
         found = totals.measure(connection)
-    lines = [f"{found.sum('inputs'):,} inputs: {found.sum('rows'):,} rows, {found.sum('rejects'):,} rejects"]
+    lines = [f"{found.sum('inputs'):,} inputs became {found.sum('rows'):,} rows and {found.sum('rejects'):,} rejects"]
     lines += [f"  {r['rows'] - r['partial']:>9,} {r['reason']}" for r in found.rejects if r["rows"] > r["partial"]]
     lines += [f"  {r['partial']:>9,} read in part: {r['reason']}" for r in found.rejects if r["partial"]]
     lines.append(f"{sum(found.dropped.values()):,} rows dropped")
     lines += [f"  {rows:>9,} by {name}{_why(found, name)}" for name, rows in found.dropped.items()]
-    lines.append(f"{found.sum('kept'):,} rows kept ({_percent(found.sum('kept'), found.sum('inputs'))})")
+    lines.append(f"{found.sum('kept'):,} rows kept ({_percent(found.sum('kept'), found.sum('rows'))})")
     if found.tokens is not None:
         counts = ", ".join(f"{kind} {short(n)}" for kind, n in found.tokens.items() if n)
         lines.append(f"{short(sum(found.tokens.values()))} tokens: {counts or 'none'}")

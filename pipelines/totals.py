@@ -10,6 +10,7 @@ from pipelines.project import Project
 from scoring.errors import DataError
 
 TOKEN_KINDS = ("text", "image", "video", "audio")
+NO_VERDICT = "rows that no filter kept or dropped"
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,16 @@ _PLAN = """
 
 
 def _sources(connection: Any, stages: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Returns the counts of each source. An input is a file or a row of one; a long video becomes several rows."""
     per_stage = "".join(f", count(*) FILTER (dropped_by = '{s}') AS {s}" for s in stages)
     dropped = "".join(f", coalesce({s}, 0) AS {s}" for s in stages)
     rows = select(
         connection,
-        f"""SELECT source, coalesce(rows, 0) + coalesce(rejects, 0) AS inputs, coalesce(rejects, 0) AS rejects,
+        f"""SELECT source, coalesce(read, 0) + coalesce(rejects, 0) AS inputs, coalesce(rejects, 0) AS rejects,
                    coalesce(rows, 0) AS rows, coalesce(kept, 0) AS kept{dropped}
             FROM (SELECT source, count(*) AS rows, count(*) FILTER (kept) AS kept{per_stage} FROM fates GROUP BY source)
+            LEFT JOIN (SELECT source, count(*) AS read FROM (SELECT DISTINCT source, uri, position FROM samples)
+                       GROUP BY source) USING (source)
             FULL JOIN (SELECT source, count(*) AS rejects FROM rejects WHERE NOT partial GROUP BY source) USING (source)
             ORDER BY source""",
     )
@@ -98,7 +102,7 @@ def _tokens(connection: Any) -> dict[str, int]:
 
 def _faults(connection: Any, there: set[str]) -> dict[str, int]:
     """Returns counts of rows that contradict each other; every one of them is zero in a sound run."""
-    checks = {"rows that no filter kept or dropped": "SELECT count(*) FROM fates WHERE NOT kept AND dropped_by IS NULL"}
+    checks = {NO_VERDICT: "SELECT count(*) FROM fates WHERE NOT kept AND dropped_by IS NULL"}
     if "plan" in there:
         planned = "SELECT count(*) FROM samples_all WHERE selected"
         checks["planned rows that a filter dropped"] = f"{planned} AND NOT kept"
@@ -111,7 +115,7 @@ def _faults(connection: Any, there: set[str]) -> dict[str, int]:
 
 
 def check(project: Project, totals: Totals) -> None:
-    """Checks conservation over the whole run: inputs = kept + dropped by stage + rejects, for every source.
+    """Checks conservation over the whole run: what `ingest` read is a row or a reject, and a row is kept or dropped.
 
     Raises:
       DataError: a row vanished, or stands in two places.
@@ -119,10 +123,14 @@ def check(project: Project, totals: Totals) -> None:
     faults = [f"{count:,} {what}" for what, count in totals.faults.items() if count]
     counted = _ingested(project)
     for source, counts in totals.sources.items():
-        ended = counts["kept"] + counts["rejects"] + sum(counts[stage] for stage in totals.stages)
-        inputs = counted.get(source, counts["inputs"])
-        if inputs != ended:
-            faults.append(f"source {source}: {inputs:,} inputs, but {ended:,} kept, dropped or rejected")
+        ended = counts["kept"] + sum(counts[stage] for stage in totals.stages)
+        if counts["rows"] != ended and not totals.faults[NO_VERDICT]:
+            faults.append(f"source {source}: {counts['rows']:,} rows, but {ended:,} kept or dropped")
+        for name in ("inputs", "rows", "rejects"):
+            if counted.get(source, counts)[name] != counts[name]:
+                faults.append(
+                    f"source {source}: ingest counted {counted[source][name]:,} {name}, here are {counts[name]:,}"
+                )
     if faults:
         raise DataError(
             f"conservation is broken: {'; '.join(faults)}",
@@ -131,12 +139,10 @@ def check(project: Project, totals: Totals) -> None:
         )
 
 
-def _ingested(project: Project) -> dict[str, int]:
-    """Returns the inputs of each source as `ingest` counted them."""
+def _ingested(project: Project) -> dict[str, Mapping[str, int]]:
+    """Returns the counts of each source as `ingest` made them."""
     path = project.metrics("ingest")
-    if not path.is_file():
-        return {}
-    return {name: int(counts["inputs"]) for name, counts in json.loads(path.read_text())["by_source"].items()}
+    return dict(json.loads(path.read_text(encoding="utf-8"))["by_source"]) if path.is_file() else {}
 
 
 def as_json(totals: Totals) -> dict[str, Any]:

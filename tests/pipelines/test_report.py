@@ -160,7 +160,7 @@ def test_a_corpus_of_rejects_alone(tmp_path: Path) -> None:
         )
     assert "got a list" in page_of(project)
     assert metrics_of(project)["inputs"] == 2
-    assert "2 inputs: 0 rows, 2 rejects" in report.summary(project)
+    assert "2 inputs became 0 rows and 2 rejects" in report.summary(project)
 
 
 def test_examples_come_from_both_ends(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_examples_come_from_both_ends(tmp_path: Path) -> None:
 def test_the_summary_tells_the_run_in_a_few_lines(project: Project) -> None:
     report.run(project)
     assert report.summary(project).splitlines() == [
-        "15 inputs: 11 rows, 4 rejects",
+        "15 inputs became 11 rows and 4 rejects",
         "          2 not_an_object",
         "          1 bad_json",
         "          1 broken_video",
@@ -185,7 +185,7 @@ def test_the_summary_tells_the_run_in_a_few_lines(project: Project) -> None:
         "          3 by clean (gopher_short_doc 2, empty 1, gopher_few_stop_words 1)",
         "          1 by dedup (duplicate_exact 1)",
         "          1 by quality (low_quality 1)",
-        "6 rows kept (40.0 % of inputs)",
+        "6 rows kept (54.5 % of rows)",
         "819 tokens: text 182, image 256, video 256, audio 125",
         "2 shards of 5 rows, 4.46T FLOPs",
         f"report: {report.page_path(project)}",
@@ -232,10 +232,24 @@ def test_a_planned_row_that_is_no_sample_is_a_breach(project: Project) -> None:
 
 
 def test_inputs_that_ingest_counted_must_all_be_found(project: Project) -> None:
-    counts = {"web": {"inputs": 10}, "media": {"inputs": 4}, "broken": {"inputs": 2}}
+    counts = {"web": {"inputs": 10, "rows": 8, "rejects": 2}}
     project.metrics("ingest").write_text(json.dumps({"by_source": counts}), encoding="utf-8")
-    with pytest.raises(DataError, match="source web: 10 inputs, but 9 kept, dropped or rejected"):
+    with pytest.raises(DataError, match=r"source web: ingest counted 10 inputs, here are 9; .* 2 rejects, here are 1"):
         report.run(project)
+
+
+def test_the_segments_of_a_video_are_one_input(tmp_path: Path) -> None:
+    project = builders.complete_project(tmp_path, until="clean")
+    video = builders.SAMPLES[builders.PARTS[2]][1]
+    rows = [video, {**video, "sample_id": "s09-1", "segment": 1}]
+    builders.write_rows(project, "samples", builders.PARTS[2], rows)
+    builders.write_rows(
+        project, "clean", builders.PARTS[2], [{"sample_id": r["sample_id"], **builders.KEPT} for r in rows]
+    )
+    report.run(project)
+    assert metrics_of(project)["by_source"]["media"] == {
+        "inputs": 2, "rejects": 1, "rows": 2, "kept": 2, "dropped": {"clean": 0},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("examples", [-1, 101])
