@@ -1,0 +1,163 @@
+"""Stage `sample`: the embedded default corpus, so that everything runs with nothing but the installation.
+
+Reads: texts of Python and of the packages the project depends on, two photos, ffmpeg's generators.
+Writes: `data/sample`: texts.jsonl, captions.jsonl, pictures/, videos/, sounds/, _manifest.json.
+Guarantees: the same params and installation give the same bytes; every planted fault is named in the
+column `fault`; no file names a path of this machine.
+"""
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipelines import deps, progress, stage
+from pipelines.corpus import faults, sources, texts
+from pipelines.corpus.files import MediaFile
+from pipelines.corpus.pictures import pictures
+from pipelines.corpus.recordings import sounds, videos
+from pipelines.project import Project
+from scoring.config import config
+from transforms import parts
+from transforms.decode import tool
+
+MANIFEST = "_manifest.json"
+_CODE = ("sample", *(f"corpus.{m}" for m in ("faults", "files", "pictures", "recordings", "sources", "texts")))
+
+
+@config
+class SampleConfig:
+    """How large the corpus is."""
+
+    seed: int
+    texts: int  # clean texts, before the planted faults
+    faults: int  # rows of each planted kind that comes in numbers
+    pictures: int
+    videos: int
+    sounds: int
+
+    def __post_init__(self) -> None:
+        for name in ("texts", "faults", "pictures", "videos", "sounds"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} {getattr(self, name)} must be at least 1")
+
+
+def run(project: Project) -> None:
+    """Writes the corpus, unless it is there whole."""
+    config = project.section("sample", SampleConfig)
+    folder, wanted = project.folder("sample"), _fingerprint(config)
+    if project.force or not is_current(folder, wanted):
+        progress.say("sample: making the corpus")
+        _write(folder, wanted, config)
+    stage.write_metrics(project, "sample", _manifest(folder)["counts"])
+
+
+def _fingerprint(config: SampleConfig) -> str:
+    import numpy as np
+
+    code = [deps.code_version(f"pipelines.{m}") for m in _CODE]
+    return stage.fingerprint(
+        "pipelines.sample", config, [*code, *sources.versions(), tool.versions(), f"numpy {np.__version__}"]
+    )
+
+
+def is_current(folder: Path, fingerprint: str) -> bool:
+    """Returns whether `folder` holds every file of a corpus with this fingerprint, unchanged."""
+    found = _manifest(folder)
+    return found.get("fingerprint") == fingerprint and all(
+        _digest(folder / name) == digest for name, digest in found["files"].items()
+    )
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
+def _digest(path: Path) -> str | None:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _write(folder: Path, fingerprint: str, config: SampleConfig) -> None:
+    """Writes every file whole, the manifest last; removes what an earlier corpus left."""
+    (folder / MANIFEST).unlink(missing_ok=True)
+    files: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for name, data, facts in _files(config):
+        _write_file(folder / name, data)
+        files[name] = hashlib.sha256(data).hexdigest()
+        counts.update(facts)
+    _remove_others(folder, set(files))
+    parts.write_json(
+        folder / MANIFEST, {"fingerprint": fingerprint, "files": files, "counts": dict(sorted(counts.items()))}
+    )
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    parts.write_atomic(path, lambda temporary: Path(temporary).write_bytes(data))
+
+
+def _remove_others(folder: Path, wanted: set[str]) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in wanted:
+            path.unlink()
+
+
+def _files(config: SampleConfig) -> Iterator[tuple[str, bytes, Mapping[str, int]]]:
+    """Yields every file of the corpus: its path, its bytes, and what it adds to the counts."""
+    documents = texts.documents(config.texts, config.seed)
+    clean = [_line({"id": d.id, "text": d.text, "domain": d.domain, "origin": d.origin}) for d in documents]
+    faulty = faults.lines(documents, config.faults, config.seed)
+    yield "texts.jsonl", _joined([*clean, *faulty]), {"texts": len(clean), "text_faults": len(faulty)}
+    media: list[MediaFile] = []
+    makers = (
+        pictures(config.pictures, config.seed, documents),
+        videos(config.videos, config.seed),
+        sounds(config.sounds, config.seed),
+    )
+    for maker in makers:
+        for file in maker:
+            media.append(file)
+            yield file.path, file.data, {file.path.split("/")[0]: 1, "media_faults": int(file.fault is not None)}
+    captions = list(_captions(media))
+    yield "captions.jsonl", _joined(captions), {"captions": len(captions)}
+
+
+def _captions(media: list[MediaFile]) -> Iterator[bytes]:
+    """Yields a row for each medium that has a caption, then rows whose medium cannot be had."""
+    captioned = [m for m in media if m.caption]
+    for number, file in enumerate(captioned):
+        yield _line({"id": f"caption-{number:03d}", "text": file.caption, file.kind: file.path})
+    lost = {
+        "missing_media": "pictures/no-such-picture.png",
+        "unsafe_path": "../../outside.png",
+        "broken_media": "pictures/truncated.jpg",
+    }
+    for fault, path in lost.items():
+        text = "A picture that the reader of this row will not see."
+        yield _line({"id": f"fault-{fault}-00", "text": text, "image": path, "fault": fault})
+
+
+def _line(row: Mapping[str, Any]) -> bytes:
+    return json.dumps({**row, "fault": row.get("fault")}, ensure_ascii=False).encode()
+
+
+def _joined(rows: list[bytes]) -> bytes:
+    return b"\n".join(rows) + b"\n"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the stage from the command line; returns its exit code."""
+    return stage.main(run, "sample", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
