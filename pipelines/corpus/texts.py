@@ -135,6 +135,6 @@ def _key(text: str) -> str:
 
 
 def _local_paths() -> tuple[str, ...]:
-    """Returns the places of this machine that no text may name."""
-    found = {sys.prefix, sys.base_prefix, str(Path.cwd()), str(Path.home())}
-    return tuple(sorted(p for p in found if len(p) > 3))
+    """Returns the places of this machine that no text may name; not those that many have, such as /usr."""
+    found = {Path(sys.prefix), Path(sys.base_prefix), Path.home()}
+    return tuple(sorted(str(p) for p in found if len(p.parts) > 2 and p != Path("/usr/local")))
