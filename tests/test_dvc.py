@@ -1,0 +1,70 @@
+"""`dvc repro`: everything once, nothing twice, and only what a change reaches."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import small
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+ENV = os.environ | {
+    "HF_HUB_OFFLINE": "1",
+    "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    "GIT_AUTHOR_NAME": "t",
+    "GIT_AUTHOR_EMAIL": "t@example.org",
+    "GIT_COMMITTER_NAME": "t",
+    "GIT_COMMITTER_EMAIL": "t@example.org",
+}
+
+
+def sh(root: Path, *command: str) -> str:
+    out = subprocess.run(command, cwd=root, env=ENV | {"PYTHONPATH": str(root)}, capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stdout + out.stderr
+    return out.stdout + out.stderr
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("clone")
+    tracked = sh(ROOT, "git", "ls-files", "-z", "pipelines", "transforms", "scoring", "dvc.yaml", ".dvc", ".dvcignore", ".gitignore")
+    for name in tracked.split("\0"):
+        if name and (ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes((ROOT / name).read_bytes())
+    small.write(root)
+    sh(root, "git", "init", "-q")
+    sh(root, "dvc", "repro")
+    sh(root, "git", "add", "-A")
+    sh(root, "git", "commit", "-qm", "one")
+    return root
+
+
+def ran(said: str) -> list[str]:
+    return [line.split("'")[1] for line in said.splitlines() if line.startswith("Running stage")]
+
+
+def test_a_second_repro_does_nothing(clone: Path) -> None:
+    assert ran(sh(clone, "dvc", "repro")) == []
+
+
+def test_the_order_reaches_only_plan_shard_and_report(clone: Path) -> None:
+    tree = yaml.safe_load((clone / "params.yaml").read_text())
+    tree["plan"]["order"] = "sorting"
+    (clone / "params.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    assert ran(sh(clone, "dvc", "repro")) == ["plan", "shard", "report"]
+    assert "plan.order" in sh(clone, "dvc", "params", "diff")
+    tree["plan"]["top_ratio"] = 0.5
+    (clone / "params.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
+    sh(clone, "dvc", "repro")
+    assert "plan.json" in sh(clone, "dvc", "metrics", "diff", "HEAD")
+    sh(clone, "git", "add", "-A")
+    sh(clone, "git", "commit", "-qm", "two")
+    assert "plan.json" in sh(clone, "dvc", "metrics", "diff", "HEAD~1", "HEAD")
+    assert "sorting" in sh(clone, "dvc", "params", "diff", "HEAD~1", "HEAD")
+
+
+def test_plots_are_drawn(clone: Path) -> None:
+    assert "index.html" in sh(clone, "dvc", "plots", "show")
