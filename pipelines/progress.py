@@ -29,7 +29,7 @@ class Watcher:
 
     def poll(self) -> int:
         """Returns how many of the wanted parts were written since the start."""
-        for path in self.folder.glob(parts.PATTERN):
+        for path in self.folder.glob("*.parquet"):
             if path.name in self.wanted and path.name not in self.seen and path.stat().st_mtime >= self.started - 1:
                 self.seen.add(path.name)
                 self.rows += parts.Footer(path).rows

@@ -1,6 +1,7 @@
 """Part folders as DuckDB relations: sidecars zipped by position into wide rows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,26 @@ def connect(project: Project) -> Any:
     spill.mkdir(parents=True, exist_ok=True)
     settings = {"temp_directory": str(spill), "memory_limit": MEMORY_LIMIT, "preserve_insertion_order": True}
     return duckdb.connect(config=settings)
+
+
+@contextmanager
+def working(project: Project) -> Iterator[Any]:
+    """Yields a connection for work that spills; closes it.
+
+    Raises:
+      DataError: the disk or the memory is full.
+    """
+    import duckdb
+
+    with connect(project) as connection:
+        try:
+            yield connection
+        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            raise DataError(
+                f"DuckDB cannot go on: {error}",
+                where=str(project.data / ".duckdb"),
+                remedy="free disk space, run again",
+            ) from error
 
 
 def quote(text: str) -> str:

@@ -220,6 +220,11 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
+def footer_metadata(schema: pa.Schema, record: Mapping[str, object]) -> dict[bytes, bytes]:
+    """Returns the metadata of `schema` with `record`, which `Footer.meta` gives back."""
+    return {**(schema.metadata or {}), _META: json.dumps(record, sort_keys=True).encode()}
+
+
 def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> Receipt:
     """Writes `part` as one row group of `schema`; returns its receipt.
 
@@ -229,8 +234,7 @@ def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> R
     record = {"fingerprint": part.fingerprint, **meta}
     if "sample_id" in schema.names and schema.names[0] == "sample_id" and batch["sample_id"].null_count == 0:
         record["ids"] = _ids_digest(batch["sample_id"])
-    metadata = {**(schema.metadata or {}), _META: json.dumps(record, sort_keys=True).encode()}
-    table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
+    table = pa.Table.from_batches([batch]).replace_schema_metadata(footer_metadata(schema, record))
     path = folder / part.name
 
     def write(temporary: str) -> None:
