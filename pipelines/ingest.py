@@ -37,11 +37,6 @@ def run(project: Project) -> None:
     progress.say(f"ingest: {len(todo)} of {len(units)} units to do")
     _ingest(project, config, [_task(u, bases[u.name], ()) for u in todo])
     _settle(project, config, units, bases)
-    for folder, wanted in (
-        ("samples", _sample_parts(project, units)),
-        ("rejects", [u.part(0) for u in units.values()]),
-    ):
-        parts.remove_strays(project.folder(folder), wanted)
     ingest_totals.finish(project, config, list(units.values()))
 
 
@@ -93,6 +88,7 @@ def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -
 def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], bases: Mapping[str, str]) -> None:
     """Ingests again the units whose rows win or lose an id by what other units hold."""
     for _ in range(_ROUNDS):
+        _remove_surplus(project, units.values())
         excluded = claims.excluded(project, [s.name for s in config.sources], units)
         tasks = {n: _task(u, bases[n], excluded.get(n, ())) for n, u in units.items()}
         again = [t for n, t in tasks.items() if _mark(project, units[n])["fingerprint"] != t.fingerprint]
@@ -112,8 +108,11 @@ def _remove_others(project: Project, units: Collection[str]) -> None:
         parts.remove_strays(project.folder(folder), [n for n in found if claims.unit_of(n) in units])
 
 
-def _sample_parts(project: Project, units: Mapping[str, Unit]) -> list[str]:
-    return [u.part(k) for u in units.values() for k in range(int(str(_mark(project, u)["parts"])))]
+def _remove_surplus(project: Project, units: Collection[Unit]) -> None:
+    """Removes parts beyond those that the units' footers count: they hold rows of an earlier, longer run."""
+    counted = [u.part(k) for u in units for k in range(int(str(_mark(project, u)["parts"])))]
+    parts.remove_strays(project.folder("samples"), counted)
+    parts.remove_strays(project.folder("rejects"), [u.part(0) for u in units])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

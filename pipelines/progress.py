@@ -32,7 +32,8 @@ class Watcher:
         for path in self.folder.glob("*.parquet"):
             if path.name in self.wanted and path.name not in self.seen and path.stat().st_mtime >= self.started - 1:
                 self.seen.add(path.name)
-                self.rows += parts.Footer(path).rows
+                footer = parts.Footer(path)
+                self.rows += int(str(footer.meta.get("inputs", footer.rows)))  # a part of rejects stands for a unit
         return len(self.seen)
 
     def rate(self) -> float:

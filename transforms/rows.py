@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,37 +143,44 @@ class MakeRows:
         timed = [m for m in fields.media if m.kind != "image"]
         if not timed:
             yield blank._replace(**_still(pictures, mixed))
-        for number, segment in enumerate(chain.from_iterable(self._segments(origin, m) for m in timed)):
-            row = blank._replace(segment=number, **segment)
-            if number:
-                row = row._replace(sample_id=f"{blank.sample_id}-s{number:04d}")
-            elif pictures:
-                row = _with_pictures(row, [blob for blob, _ in pictures])
-            yield row._replace(modality="interleaved") if mixed else row
+        following = 0
+        for medium in timed:
+            first = following
+            for index, columns in self._segments(origin, medium):
+                row = blank._replace(segment=first + index, **columns)
+                following = row.segment + 1
+                if row.segment:
+                    row = row._replace(sample_id=f"{blank.sample_id}-s{row.segment:04d}")
+                elif pictures:
+                    row = _with_pictures(row, [blob for blob, _ in pictures])
+                yield row._replace(modality="interleaved") if mixed else row
 
     def _picture(self, origin: Origin, medium: Media) -> tuple[Blob, Picture]:
-        data = medium.data
-        if data is None:
-            path = self._find(origin, medium)
-            size = path.stat().st_size
-            if size > self.max_image_bytes:
-                raise MediaError("too_large", too_large(size, self.max_image_bytes))
-            data = path.read_bytes()
+        data = self._read(self._find(origin, medium)) if medium.data is None else medium.data
         picture = decode_image(data, self.image)
         return self._blob(picture.data, medium), picture
 
-    def _segments(self, origin: Origin, medium: Media) -> Iterator[dict[str, Any]]:
-        """Yields the columns of each segment of a video or sound."""
+    def _read(self, path: Path) -> bytes:
+        try:
+            size = path.stat().st_size
+            if size > self.max_image_bytes:
+                raise MediaError("too_large", too_large(size, self.max_image_bytes))
+            return path.read_bytes()
+        except OSError as error:
+            raise MediaError("unreadable_file", error.strerror or str(error)) from error
+
+    def _segments(self, origin: Origin, medium: Media) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yields (index, columns) of each segment of a video or sound; an index may be left out by a gap in it."""
         with self._file(origin, medium) as path:
             info = probe(path, self.video.timeout_s)
             if (info.kind if self.alone else medium.kind) == "video":
                 for shot in decode_video(path, self.video, self.image, self.audio, info=info):
-                    yield self._shot(shot, medium)
+                    yield shot.index, self._shot(shot, medium)
             else:
                 for sound in decode_audio(path, self.audio, info=info):
                     codec = info.audio.codec if info.audio else None
                     facts = {"duration_s": sound.duration_s, "has_audio": True, "codec": codec}
-                    yield {"modality": "audio", "audio": self._blob(sound.wav, medium), **facts}
+                    yield sound.index, {"modality": "audio", "audio": self._blob(sound.wav, medium), **facts}
 
     def _shot(self, shot: VideoSegment, medium: Media) -> dict[str, Any]:
         return {
