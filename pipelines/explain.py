@@ -172,7 +172,7 @@ def _rules(life: Life, stage: str) -> Iterator[str]:
     row = life.folders[stage]
     rules = [r for r in life.rules if r["stage"] == stage]
     if all(row[r["value"]] is None for r in rules):
-        yield "  no rule measures this row: it has no text"
+        yield "  – no rule measures a row of this kind"
         return
     for rule in rules:
         value = row[rule["value"]]

@@ -13,6 +13,7 @@ from transforms.rejects import REASONS
 
 SHARD_BARS = 120
 LISTED = 30
+BARS = 12  # of a chart whose table has the rest
 
 
 def funnel(sight: Sight) -> Figure:
@@ -37,7 +38,7 @@ def funnel(sight: Sight) -> Figure:
 def reasons(sight: Sight) -> Figure:
     """Returns the dropped rows by reason."""
     found = sight.totals.reasons
-    bars = [(r["reason"], r["rows"]) for r in found[:LISTED]]
+    bars = [(r["reason"], r["rows"]) for r in found[:BARS]]
     frame = Frame("reasons", "Dropped rows by reason", ", ".join(f"{name} {rows:,}" for name, rows in bars[:5]))
     rows = [(r["stage"], r["reason"], r["sentence"] or "", r["rows"], r["example"]) for r in found]
     return Figure(
@@ -140,7 +141,7 @@ def languages(sight: Sight) -> Figure:
         f"GROUP BY language ORDER BY rows DESC, language LIMIT {LISTED}"
     )
     rows = [(r["language"], r["rows"], r["kept"]) for r in found]
-    bars = [(language, [kept, count - kept]) for language, count, kept in rows[:12]]
+    bars = [(language, [kept, count - kept]) for language, count, kept in rows[:BARS]]
     frame = Frame(key, title, ", ".join(f"{language} {count:,}" for language, count, _ in rows[:5]))
     return Figure(
         key, title, "As detected on the clean text; the most frequent ones.",

@@ -200,7 +200,7 @@ def summary(project: Project) -> str:
         lines.append(f"{short(sum(found.tokens.values()))} tokens: {counts or 'none'}")
     if found.plan is not None:
         lines.append(
-            f"{found.plan['shards']:,} shards of {found.plan['rows']:,} rows, {short(found.plan['flops'])} FLOPs"
+            f"{found.plan['rows']:,} rows in {found.plan['shards']:,} shards, {short(found.plan['flops'])} FLOPs"
         )
     if page_path(project).is_file():
         lines.append(f"report: {page_path(project)}")

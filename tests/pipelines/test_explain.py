@@ -63,7 +63,7 @@ def test_a_row_that_failed_rules(project: Project) -> None:
 
 def test_a_rule_that_does_not_apply(project: Project) -> None:
     assert "– gopher_few_stop_words not measured" in lines(project, "s07")
-    assert "no rule measures this row: it has no text" in lines(project, "s08")
+    assert "– no rule measures a row of this kind" in lines(project, "s08")
 
 
 def test_a_duplicate_names_the_row_that_stayed(project: Project) -> None:

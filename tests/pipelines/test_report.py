@@ -187,7 +187,7 @@ def test_the_summary_tells_the_run_in_a_few_lines(project: Project) -> None:
         "          1 by quality (low_quality 1)",
         "6 rows kept (54.5 % of rows)",
         "819 tokens: text 182, image 256, video 256, audio 125",
-        "2 shards of 5 rows, 4.46T FLOPs",
+        "5 rows in 2 shards, 4.46T FLOPs",
         f"report: {report.page_path(project)}",
     ]
 
