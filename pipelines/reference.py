@@ -1,0 +1,166 @@
+"""Stage `reference`: the model that gradients are taken on, trained here or named in params.
+
+Reads: data/samples (ids), data/clean, data/dedup, data/quality; the model that params name, if not `train`.
+Writes: data/reference (checkpoints, and last of all reference.json), metrics/reference.json.
+Guarantees: where there is a reference.json, the checkpoints it lists are whole; training depends on the kept
+rows, the params and the number of threads alone, so a run that was killed starts again and ends in the same
+bytes. A reference is kept until its training rows have changed by more than `refresh_ratio`.
+"""
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pipelines import kept_texts, progress, stage
+from pipelines.kept_texts import Chosen
+from pipelines.project import Project
+from scoring import models, reference
+from scoring.errors import DataError
+from scoring.reference import ReferenceConfig
+from transforms import parts
+
+TRAIN = "train"  # reference.model of a reference that is trained here
+
+_SAY_STEPS = 25
+
+Marker = dict[str, Any]
+
+
+def run(project: Project) -> None:
+    """Trains, keeps or resolves the reference, and writes its marker and metrics."""
+    config = project.section("reference", ReferenceConfig)
+    marker = _trained(project, config) if config.model == TRAIN else _named(project, config)
+    parts.write_json(_marker_path(project), marker)
+    hidden = ("ids", "inputs", "fingerprint")
+    stage.write_metrics(project, "reference", {k: v for k, v in marker.items() if k not in hidden})
+
+
+def _marker_path(project: Project) -> Path:
+    return project.folder("reference") / "reference.json"
+
+
+def read_marker(project: Project) -> Marker:
+    """Returns what the stage wrote: `checkpoints` [{name, digest}], or none and why they were `skipped`.
+
+    Raises:
+      DataError: the stage has not run, or was cut off.
+    """
+    try:
+        return dict(json.loads(_marker_path(project).read_bytes()))
+    except (OSError, ValueError) as error:
+        raise DataError(
+            "there is no reference", where=str(_marker_path(project)), remedy="run the stage: gradsift run reference"
+        ) from error
+
+
+def checkpoints(project: Project, marker: Marker) -> list[str]:
+    """Returns the model names of the checkpoints of `marker`, as `scoring.models` takes them."""
+    return [_model_name(project, marker, c["name"]) for c in marker["checkpoints"]]
+
+
+def _model_name(project: Project, marker: Marker, name: str) -> str:
+    return str(project.folder("reference") / name) if marker["model"] == TRAIN else name
+
+
+def _trained(project: Project, config: ReferenceConfig) -> Marker:
+    key, inputs = _fingerprint(config), kept_texts.inputs(project)
+    old = None if project.force else _reusable(project, key)
+    if old and old["inputs"] == inputs:
+        return old
+    chosen = kept_texts.choose(project, config.train_rows, config.seed, better_half=False)
+    ids = [c.sample_id for c in chosen]
+    if old and old["checkpoints"] and reference.distance(old["ids"], ids) <= config.refresh_ratio:
+        progress.say(f"reference: kept; its training rows changed by at most {config.refresh_ratio:.0%}")
+        return old | {"inputs": inputs}
+    _clear(project)
+    stamp = {"model": TRAIN, "fingerprint": key, "inputs": inputs, "ids": ids, "rows": len(ids)}
+    if len(ids) < reference.MIN_ROWS:
+        why = f"{len(ids)} rows with text, {reference.MIN_ROWS} needed"
+        progress.say(f"reference: skipped: {why}")
+        return stamp | {"checkpoints": [], "skipped": why}
+    with reference.deterministic():
+        return stamp | _train(project, config, chosen)
+
+
+def _fingerprint(config: ReferenceConfig) -> str:
+    settings = {k: v for k, v in asdict(config).items() if k != "refresh_ratio"}
+    return stage.fingerprint("pipelines.reference", settings, [])
+
+
+def _reusable(project: Project, key: str) -> Marker | None:
+    """Returns the marker on disk if it is of the fingerprint `key` and its checkpoints are whole."""
+    try:
+        marker = read_marker(project)
+    except DataError:
+        return None
+    same = marker.get("fingerprint") == key and all(_is_whole(project, c) for c in marker["checkpoints"])
+    return marker if same else None
+
+
+def _is_whole(project: Project, checkpoint: dict[str, str]) -> bool:
+    folder = project.folder("reference") / checkpoint["name"]
+    return folder.is_dir() and models.digest(str(folder)) == checkpoint["digest"]
+
+
+def _clear(project: Project) -> None:
+    """Removes the old reference, its marker first."""
+    _marker_path(project).unlink(missing_ok=True)
+    for pattern in ("checkpoint-*", f"{reference.TEMPORARY}*"):
+        for path in project.folder("reference").glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _train(project: Project, config: ReferenceConfig, chosen: Sequence[Chosen]) -> Marker:
+    """Writes the checkpoints; returns what the marker says of them."""
+    models.use_threads(project.runtime.threads)
+    texts, held_texts = reference.split(kept_texts.read(project, chosen, config.text_chars(len(chosen))))
+    tokenizer = reference.train_tokenizer(texts, config.vocabulary)
+    model = reference.new_model(config, tokenizer)
+    seen, held = (reference.chunks(tokenizer, t, config.context) for t in (texts, held_texts))
+    losses: list[float] = []
+    heldout: list[list[float]] = [[0, round(reference.mean_loss(model, held), 6)]]
+    saved: list[dict[str, str]] = []
+    for step, loss in enumerate(reference.train(model, seen, config), start=1):
+        losses.append(loss)
+        if step in config.checkpoint_steps:
+            saved.append(_save(project, step, model, tokenizer))
+            heldout.append([step, round(reference.mean_loss(model, held), 6)])
+        if step in config.checkpoint_steps or step % _SAY_STEPS == 0:
+            progress.say(f"reference: step {step}/{config.steps}, loss {loss:.3f}, held out {heldout[-1][1]:.3f}")
+    return {
+        "checkpoints": saved,
+        "vocabulary": len(tokenizer),
+        "parameters": model.num_parameters(),
+        "rows_heldout": len(held),
+        "loss": reference.curve(losses),
+        "heldout_loss": heldout,
+    }
+
+
+def _save(project: Project, step: int, model: Any, tokenizer: Any) -> dict[str, str]:
+    folder = project.folder("reference") / f"checkpoint-{step:05d}"
+    reference.save_checkpoint(folder, model, tokenizer)
+    return {"name": folder.name, "digest": models.digest(str(folder))}
+
+
+def _named(project: Project, config: ReferenceConfig) -> Marker:
+    """Returns the marker of the model that params name: one checkpoint, or a folder of several."""
+    _clear(project)
+    folder = project.root / Path(config.model).expanduser()
+    found = sorted(folder.glob("checkpoint-*"), key=lambda path: (len(path.name), path.name))
+    names = [f"{config.model.rstrip('/')}/{path.name}" for path in found if path.is_dir()] or [config.model]
+    saved = [{"name": name, "digest": models.digest(name, project.root)} for name in names]
+    return {"model": config.model, "checkpoints": saved}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the stage; returns the exit code."""
+    return stage.main(run, "reference", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
