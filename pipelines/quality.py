@@ -153,19 +153,20 @@ def _write(folder: Path, head: HeadFile) -> None:
 
 
 def choose(project: Project, config: QualityConfig) -> list[Source]:
-    """Returns the rows to learn from: of the kept texts, those of the smallest hashes; at most
+    """Returns the rows to learn from: of the kept rows with text, those of the smallest hashes; at most
     `train_rows` to stand as good and as many others to be degraded, in the order of their hashes.
 
-    Neither the order of rows nor how they lie in parts matters, and new rows displace few old ones.
+    Captions count too: a head that has seen no short text drops a quarter of the good ones. Neither the
+    order of rows nor how they lie in parts matters, and new rows displace few old ones.
     """
     if not parts.names(project.folder("samples")):
         return []
-    columns = {"samples": ["sample_id", "modality", "filename"], "clean": ["kept", "chars"], "dedup": ["kept"]}
+    columns = {"samples": ["sample_id", "filename"], "clean": ["kept", "chars"], "dedup": ["kept"]}
     sql = f"""
         WITH rows AS (SELECT sample_id, parse_filename(filename) AS part,
                              md5(concat({config.seed}, ':', sample_id)) AS hash, hash[-1] < '8' AS good
                       FROM ({tables.zipped(project, columns)})
-                      WHERE modality = 'text' AND clean_kept AND dedup_kept AND chars > 0)
+                      WHERE clean_kept AND dedup_kept AND chars > 0)
         (SELECT * FROM rows WHERE good ORDER BY hash LIMIT {config.train_rows})
         UNION ALL (SELECT * FROM rows WHERE NOT good ORDER BY hash LIMIT {config.train_rows})"""
     with tables.working(project) as connection:

@@ -186,6 +186,12 @@ def test_a_classifier_replaces_the_fitted_head(scored: Path, tmp_path: Path) -> 
     assert {label for (label,) in rows(tmp_path, "quality_label")} == {"junk", "fine", None}
 
 
+def test_captions_are_learned_from_too(tmp_path: Path) -> None:
+    found = project(tmp_path)
+    prose.write_corpus(found, ["A cat on a mat."] * 30, part_rows=30, modality="image")
+    assert len(quality.choose(found, found.section("quality", quality.QualityConfig))) == 30
+
+
 def test_which_rows_are_learned_from(scored: Path) -> None:
     found = project(scored)
     config = found.section("quality", quality.QualityConfig)
