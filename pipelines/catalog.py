@@ -16,6 +16,7 @@ from typing import Any
 from pipelines import params, tables
 from pipelines.conserve import FILTERS
 from pipelines.project import Project
+from scoring import files
 from scoring.errors import DataError
 from transforms import parts, schemas
 from transforms.rules import Rule
@@ -102,7 +103,7 @@ def build(project: Project) -> Path:
             _add_rules(connection, project, folders)
             connection.execute("CREATE TABLE catalog_state AS SELECT ? AS state", [state])
 
-    parts.write_atomic(path(project), write)
+    files.write_atomic(path(project), write)
     return path(project)
 
 

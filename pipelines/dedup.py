@@ -15,6 +15,7 @@ from typing import Any
 
 from pipelines import conserve, progress, stage
 from pipelines.project import Project
+from scoring import files
 from scoring.errors import DataError
 from transforms import parts, schemas
 from transforms.dedup import READS, Dedup, DedupConfig
@@ -34,7 +35,7 @@ def run(project: Project) -> None:
     parts.remove_strays(folder, [t.name for t in wanted])
     if project.force or not _is_done(folder, corpus):
         _compute(project, wanted)
-        parts.write_json(folder / "corpus.json", {"corpus": corpus, "parts": _fingerprints(folder)})
+        files.write_json(folder / "corpus.json", {"corpus": corpus, "parts": _fingerprints(folder)})
     _verify(project, wanted)
     metrics = conserve.verdicts(project, "dedup")
     stage.write_metrics(project, "dedup", metrics)

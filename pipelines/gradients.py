@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from pipelines import kept_texts, progress, reference, stage
 from pipelines.project import Project
-from scoring import models
+from scoring import files, models
 from scoring.gradients import costates
 from scoring.reference import CHARS_PER_TOKEN, distance
 from scoring.sums import ExactSum
@@ -83,7 +83,7 @@ def _directions(project: Project, config: GradientsConfig, names: Sequence[str],
         shutil.rmtree(_folder(project), ignore_errors=True)
         texts = kept_texts.read(project, chosen, config.max_tokens * CHARS_PER_TOKEN)
         marker = {"fingerprint": key, "inputs": inputs, "ids": ids, "files": _write(project, config, names, texts)}
-    parts.write_json(_folder(project) / "directions.json", marker)
+    files.write_json(_folder(project) / "directions.json", marker)
     return marker
 
 
@@ -109,12 +109,12 @@ def _write(project: Project, config: GradientsConfig, names: Sequence[str], text
     models.use_threads(project.runtime.threads)
     rows = gradients.token_rows(models.load_tokenizer(names[0], project.root), texts, config.max_tokens)
     found = [gradients.target_gradient(gradients.load_model(config, n, project.root), rows, config) for n in names]
-    files = {}
+    digests = {}
     for number, (target, costate) in enumerate(zip(found, costates(found), strict=True), start=1):
         path = _folder(project) / f"checkpoint-{number:02d}.safetensors"
-        parts.write_atomic(path, partial(gradients.write_directions, target=target, costate=costate))
-        files[path.name] = _digest(path)
-    return files
+        files.write_atomic(path, partial(gradients.write_directions, target=target, costate=costate))
+        digests[path.name] = _digest(path)
+    return digests
 
 
 def _metrics(project: Project, marker: Marker) -> dict[str, Any]:

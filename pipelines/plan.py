@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pipelines import progress, stage, tables
 from pipelines.conserve import FILTERS
 from pipelines.project import Project
-from scoring import balance, ordering, selection
+from scoring import balance, files, ordering, selection
 from scoring.config import config
 from scoring.errors import DataError
 from transforms import parts, schemas
@@ -253,7 +253,7 @@ def _stream(
             for table in _regroup(rows, _group_rows(cut)):
                 writer.write_table(table.cast(schema), row_group_size=table.num_rows)
 
-    parts.write_atomic(project.folder("plan") / FILE, write)
+    files.write_atomic(project.folder("plan") / FILE, write)
 
 
 def _group_rows(cut: balance.Cut) -> Iterator[int]:

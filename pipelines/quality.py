@@ -19,7 +19,7 @@ import numpy as np
 
 from pipelines import conserve, deps, progress, stage, tables
 from pipelines.project import Project
-from scoring import degrade, encoding, models, quality_head
+from scoring import degrade, encoding, files, models, quality_head
 from scoring.errors import DataError
 from scoring.quality_head import Labelled
 from transforms import parts, quality
@@ -148,8 +148,8 @@ def _check(config: QualityConfig, card: dict[str, Any]) -> None:
 
 def _write(folder: Path, head: HeadFile) -> None:
     """Writes head and card, the card last: it names the head that it belongs to."""
-    parts.write_atomic(folder / "head.safetensors", lambda path: Path(path).write_bytes(head.content))
-    parts.write_json(folder / "card.json", head.card)
+    files.write_atomic(folder / "head.safetensors", lambda path: Path(path).write_bytes(head.content))
+    files.write_json(folder / "card.json", head.card)
 
 
 def choose(project: Project, config: QualityConfig) -> list[Source]:

@@ -18,10 +18,9 @@ from typing import Any
 from pipelines import kept_texts, progress, stage
 from pipelines.kept_texts import Chosen
 from pipelines.project import Project
-from scoring import models, reference
+from scoring import files, models, reference
 from scoring.errors import DataError
 from scoring.reference import ReferenceConfig
-from transforms import parts
 
 TRAIN = "train"  # reference.model of a reference that is trained here
 
@@ -34,7 +33,7 @@ def run(project: Project) -> None:
     """Trains, keeps or resolves the reference, and writes its marker and metrics."""
     config = project.section("reference", ReferenceConfig)
     marker = _trained(project, config) if config.model == TRAIN else _named(project, config)
-    parts.write_json(_marker_path(project), marker)
+    files.write_json(_marker_path(project), marker)
     hidden = ("ids", "inputs", "fingerprint")
     stage.write_metrics(project, "reference", {k: v for k, v in marker.items() if k not in hidden})
 
@@ -109,7 +108,7 @@ def _is_whole(project: Project, checkpoint: dict[str, str]) -> bool:
 def _clear(project: Project) -> None:
     """Removes the old reference, its marker first."""
     _marker_path(project).unlink(missing_ok=True)
-    for pattern in ("checkpoint-*", f"{reference.TEMPORARY}*"):
+    for pattern in ("checkpoint-*", f"{files.TEMPORARY}*"):
         for path in project.folder("reference").glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 

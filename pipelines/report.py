@@ -20,6 +20,7 @@ from pipelines.figure import Sight
 from pipelines.project import Project
 from pipelines.results import cell, shown_text
 from pipelines.totals import Totals
+from scoring import files
 from scoring.config import config
 from transforms import parts
 
@@ -70,9 +71,9 @@ def run(project: Project) -> None:
         totals.check(project, sight.totals)
         page = render(sight, settings)
         plots = _plots(sight)
-    parts.write_text(page_path(project), page)
+    files.write_text(page_path(project), page)
     for name, text in plots.items():
-        parts.write_text(project.root / "plots" / f"{name}.csv", text)
+        files.write_text(project.root / "plots" / f"{name}.csv", text)
     stage.write_metrics(project, "report", totals.as_json(sight.totals))
 
 

@@ -12,8 +12,8 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
+from scoring import files
 from scoring.errors import ConfigError
-from transforms import parts
 
 CELL_CHARS = 60
 TABLE_COLUMNS = 14  # wider rows are shown as records, one column a line
@@ -200,4 +200,4 @@ def write_parquet(result: Result, path: Path) -> None:
         write(pa.output_stream(sys.stdout.buffer))
         sys.stdout.flush()
     else:
-        parts.write_atomic(path, write)
+        files.write_atomic(path, write)

@@ -20,8 +20,8 @@ from pipelines.corpus.files import MediaFile
 from pipelines.corpus.pictures import pictures
 from pipelines.corpus.recordings import sounds, videos
 from pipelines.project import Project
+from scoring import files
 from scoring.config import config
-from transforms import parts
 from transforms.decode import tool
 
 MANIFEST = "_manifest.json"
@@ -89,20 +89,20 @@ def _digest(path: Path) -> str | None:
 def _write(folder: Path, fingerprint: str, config: SampleConfig) -> None:
     """Writes every file whole, the manifest last; removes what an earlier corpus left."""
     (folder / MANIFEST).unlink(missing_ok=True)
-    files: dict[str, str] = {}
+    digests: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for name, data, facts in _files(config):
         _write_file(folder / name, data)
-        files[name] = hashlib.sha256(data).hexdigest()
+        digests[name] = hashlib.sha256(data).hexdigest()
         counts.update(facts)
-    _remove_others(folder, set(files))
-    parts.write_json(
-        folder / MANIFEST, {"fingerprint": fingerprint, "files": files, "counts": dict(sorted(counts.items()))}
+    _remove_others(folder, set(digests))
+    files.write_json(
+        folder / MANIFEST, {"fingerprint": fingerprint, "files": digests, "counts": dict(sorted(counts.items()))}
     )
 
 
 def _write_file(path: Path, data: bytes) -> None:
-    parts.write_atomic(path, lambda temporary: Path(temporary).write_bytes(data))
+    files.write_atomic(path, lambda temporary: Path(temporary).write_bytes(data))
 
 
 def _remove_others(folder: Path, wanted: set[str]) -> None:

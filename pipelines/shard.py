@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from pipelines import deps, progress, stage, tables
 from pipelines.options import make_pipeline
 from pipelines.project import Project
+from scoring import files
 from scoring.errors import DataError
 from transforms import manifest, parts, shard
 from transforms.shard import ShardConfig, ShardTask
@@ -122,7 +123,7 @@ def _route(project: Project, unpacked: Path, todo: Sequence[ShardTask]) -> list[
                 for batch in rows:
                     writer.write_batch(batch)
 
-        parts.write_atomic(unpacked / shard.ROUTES, write)
+        files.write_atomic(unpacked / shard.ROUTES, write)
         return [name for (name,) in connection.execute("SELECT DISTINCT part FROM routes ORDER BY part").fetchall()]
 
 
@@ -174,9 +175,9 @@ def _describe(project: Project, tasks: Sequence[ShardTask]) -> None:
         described = zip(paths, pool.map(manifest.sha256, paths), rows, _tokens(project, tasks), strict=True)
         entries = [manifest.entry(*one) for one in described]
     found = manifest.manifest(entries, order=stats["order"], fingerprint=_state(project, tasks))
-    parts.write_text(target / CARD, manifest.card(found, stats))
+    files.write_text(target / CARD, manifest.card(found, stats))
     stage.write_metrics(project, "shard", found["totals"])
-    parts.write_json(target / MANIFEST, found)
+    files.write_json(target / MANIFEST, found)
 
 
 def _tokens(project: Project, tasks: Sequence[ShardTask]) -> list[tuple[int, ...]]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipelines import deps, progress
 from pipelines.options import make_pipeline
 from pipelines.project import Project, locked, open_project
+from scoring import files
 from scoring.errors import ConfigError, DataError, GradsiftError, SchemaError, ToolError
 from transforms import parts
 
@@ -104,7 +105,7 @@ def _verify(project: Project, target: Path, wanted: Sequence[parts.Task]) -> Non
 
 def write_metrics(project: Project, name: str, values: Mapping[str, Any]) -> None:
     """Writes `metrics/<name>.json`: numbers only a change of data or params can change."""
-    parts.write_json(project.metrics(name), dict(values))
+    files.write_json(project.metrics(name), dict(values))
 
 
 def main(run: Run, name: str, argv: Sequence[str] | None = None) -> int:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from pipelines import progress, stage, tables
 from pipelines.project import Project
+from scoring import files
 from scoring.static import BY_LANGUAGE, TEXTUAL, Bounds, group
 from scoring.sums import ExactSum
 from transforms import parts, schemas
@@ -69,7 +70,7 @@ def count_tokens(project: Project, config: StaticConfig) -> Path:
         stage.run_tasks(project, todo, COUNT_READS, CountTokens(config.max_tokens), sink)
     path = project.folder("static") / "unigrams.parquet"
     table = _add_up(project, folder, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
-    parts.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+    files.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
     return path
 
 

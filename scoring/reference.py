@@ -8,15 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scoring import gradients
+from scoring import files, gradients
 from scoring.config import config
-from scoring.errors import DataError
 
 Chunks = Sequence[Sequence[int]]  # of one text: pieces of at most `context` tokens
 
 MIN_ROWS = 8  # fewer texts teach nothing
 CHARS_PER_TOKEN = 16  # no text needs more for a token; bounds what is read of a huge one
-TEMPORARY = ".tmp-"
 
 _PAD, _EOS = "<|pad|>", "<|eos|>"
 _MIN_VOCABULARY = 256 + 2  # every byte, and the two above
@@ -215,30 +213,20 @@ def save_checkpoint(folder: Path, model: Any, tokenizer: Any) -> None:
     from transformers.utils import logging
 
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=folder.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=files.TEMPORARY, dir=folder.parent))
     try:
         logging.disable_progress_bar()
         model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
         temporary.chmod(0o755)
         for path in [*temporary.iterdir(), temporary]:
-            _sync(path)
+            files.sync(path)
         os.rename(temporary, folder)
-        _sync(folder.parent)
+        files.sync(folder.parent)
     except OSError as error:
-        raise DataError(
-            f"cannot write: {error}", where=str(folder), remedy="free space or mend the folder's rights, then run again"
-        ) from error
+        raise files.cannot_write(folder, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def distance(before: Collection[str], now: Collection[str]) -> float:

@@ -21,7 +21,9 @@ ENV = os.environ | {
 
 
 def sh(root: Path, *command: str) -> str:
-    out = subprocess.run(command, cwd=root, env=ENV | {"PYTHONPATH": str(root)}, capture_output=True, text=True, check=False)
+    out = subprocess.run(
+        command, cwd=root, env=ENV | {"PYTHONPATH": str(root)}, capture_output=True, text=True, check=False
+    )
     assert out.returncode == 0, out.stdout + out.stderr
     return out.stdout + out.stderr
 
@@ -29,7 +31,19 @@ def sh(root: Path, *command: str) -> str:
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("clone")
-    tracked = sh(ROOT, "git", "ls-files", "-z", "pipelines", "transforms", "scoring", "dvc.yaml", ".dvc", ".dvcignore", ".gitignore")
+    tracked = sh(
+        ROOT,
+        "git",
+        "ls-files",
+        "-z",
+        "pipelines",
+        "transforms",
+        "scoring",
+        "dvc.yaml",
+        ".dvc",
+        ".dvcignore",
+        ".gitignore",
+    )
     for name in tracked.split("\0"):
         if name and (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from scoring import files
 from scoring.errors import DataError
 from transforms import parts, schemas
 from transforms.rows import RejectRow, SampleRow
@@ -61,7 +62,7 @@ class RejectWriter:
 
     def __init__(self, folder: Path, unit: Unit) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        handle, self._temporary = tempfile.mkstemp(prefix=parts.TEMPORARY, suffix=".parquet", dir=folder)
+        handle, self._temporary = tempfile.mkstemp(prefix=files.TEMPORARY, suffix=".parquet", dir=folder)
         os.close(handle)
         self._path = folder / unit.part(0)
         self._file = pq.ParquetWriter(self._temporary, schemas.REJECTS, compression="zstd", compression_level=1)
@@ -87,7 +88,7 @@ class RejectWriter:
         self._flush()
         self._file.add_key_value_metadata(parts.footer_metadata(pa.schema([]), record))
         self._file.close()
-        parts.write_atomic(self._path, lambda temporary: os.replace(self._temporary, temporary))
+        files.write_atomic(self._path, lambda temporary: os.replace(self._temporary, temporary))
         return self._path.stat().st_size
 
     def _flush(self) -> None:

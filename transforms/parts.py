@@ -8,8 +8,7 @@ and of the stage's code. A part whose fingerprint matches is finished and is nev
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from scoring import files
 from scoring.errors import DataError, SchemaError
 from transforms import schemas
 
 PATTERN = "part-*.parquet"
-TEMPORARY = ".tmp-"
 _META = b"gradsift"
 
 Reads = Mapping[str, Sequence[str]]  # folder → columns
@@ -165,7 +164,7 @@ def remove_strays(folder: Path, wanted: Iterable[str]) -> list[str]:
     """Deletes temporary files and parts that no input stands for; returns their names."""
     keep = set(wanted)
     strays = [p for p in folder.glob(PATTERN) if p.name not in keep]
-    strays += list(folder.glob(f"{TEMPORARY}*"))
+    strays += list(folder.glob(f"{files.TEMPORARY}*"))
     for path in strays:
         path.unlink(missing_ok=True)
     return sorted(p.name for p in strays)
@@ -173,51 +172,6 @@ def remove_strays(folder: Path, wanted: Iterable[str]) -> list[str]:
 
 def _ids_digest(ids: pa.Array) -> str:
     return hashlib.blake2b("\n".join(ids.to_pylist()).encode(), digest_size=16).hexdigest()
-
-
-def write_atomic(path: Path, write: Callable[[str], object]) -> None:
-    """Calls `write(temporary path)`, flushes it to disk and renames it to `path`.
-
-    Readers see the old file or the whole new one. A failed write leaves nothing behind.
-
-    Raises:
-      DataError: the disk is full or the folder cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=TEMPORARY, suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    try:
-        write(temporary)
-        _sync(temporary)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-        _sync(path.parent)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(
-            f"cannot write: {error}",
-            where=str(path),
-            remedy="free space or mend the folder's rights, then run again: finished parts stay",
-        ) from error
-    finally:
-        Path(temporary).unlink(missing_ok=True)
-
-
-def _sync(path: str | Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes `text` atomically as UTF-8."""
-    write_atomic(path, lambda temporary: Path(temporary).write_bytes(text.encode()))
-
-
-def write_json(path: Path, value: object) -> None:
-    """Writes `value` atomically as sorted, indented JSON: the same value is the same bytes."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def footer_metadata(schema: pa.Schema, record: Mapping[str, object]) -> dict[bytes, bytes]:
@@ -240,7 +194,7 @@ def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> R
     def write(temporary: str) -> None:
         pq.write_table(table, temporary, row_group_size=max(1, table.num_rows), compression="zstd", compression_level=1)
 
-    write_atomic(path, write)
+    files.write_atomic(path, write)
     return Receipt(part.name, table.num_rows, path.stat().st_size)
 
 

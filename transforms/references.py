@@ -6,8 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
-
 from transforms import parts
 from transforms.decode.errors import MediaError
 from transforms.readers.base import Extent, Item, Record
@@ -17,7 +15,7 @@ from transforms.readers.fields import MESSAGE_KINDS, media_of
 from transforms.readers.files import file_digest
 from transforms.readers.json_array import read_json
 from transforms.readers.jsonl import read_jsonl
-from transforms.readers.parquet import holds_media, media_rows
+from transforms.readers.parquet import ERRORS, holds_media, media_rows
 from transforms.rows import locate
 
 _THREADS = 8
@@ -52,7 +50,7 @@ def _digest(extent: Extent, uri: str, name: str) -> str:
 def _has_columns(extent: Extent) -> bool:
     try:
         return holds_media(extent)
-    except (pa.ArrowException, OSError):
+    except ERRORS:
         return False
 
 
@@ -63,7 +61,7 @@ def _rows(extent: Extent, reader: str, columns: Columns) -> Iterator[dict[str, A
     if reader == "parquet":
         try:
             yield from media_rows(extent)
-        except (pa.ArrowException, OSError, ValueError):
+        except ERRORS:
             return
     readers: dict[str, Callable[[Extent], Iterator[Item]]] = {
         "jsonl": partial(read_jsonl, only=key),

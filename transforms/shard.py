@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from scoring import files
 from scoring.config import config
 from scoring.errors import DataError
 from transforms import parts, schemas
@@ -158,7 +159,7 @@ class UnpackParts(beam.PTransform):
         if pc.max(routes["row"]).as_py() >= batch.num_rows:
             raise DataError("the plan is older than the parts", where=name, remedy=_STALE)
         found = unpack(batch, *(routes[c].combine_chunks() for c in ("row", "rank")))
-        parts.write_atomic(self.target / f"{name}.arrow", lambda temporary: _write_arrow(temporary, found))
+        files.write_atomic(self.target / f"{name}.arrow", lambda temporary: _write_arrow(temporary, found))
         return name
 
 
@@ -197,5 +198,5 @@ class WriteShards(beam.PTransform):
                     writer.write_table(rows.cast(schema), row_group_size=end - start)
 
         path = self.target / spec.name
-        parts.write_atomic(path, write)
+        files.write_atomic(path, write)
         return parts.Receipt(spec.name, spec.batch.num_rows, path.stat().st_size)

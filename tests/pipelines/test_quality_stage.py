@@ -14,9 +14,8 @@ import pytest
 
 from pipelines import quality
 from pipelines.project import Project
-from scoring import degrade
+from scoring import degrade, files
 from scoring.errors import ConfigError, DataError
-from transforms import parts
 
 GOOD = 120
 PARAMS = {"train_rows": 50, "window_tokens": 64, "stride_tokens": 64, "max_windows": 1}
@@ -136,7 +135,7 @@ def test_a_poor_head_fails_the_stage_and_names_its_f1(scored: Path, tmp_path: Pa
 def test_too_little_text_to_learn_from_keeps_all_and_says_why(tmp_path: Path, texts: list[str | None]) -> None:
     found = project(tmp_path)
     stale = tmp_path / "data/quality/head/card.json"
-    parts.write_json(stale, {})
+    files.write_json(stale, {})
     prose.write_corpus(found, texts, part_rows=2)
     quality.run(found)
     assert rows(tmp_path, "kept, quality") == [(True, None)] * len(texts)

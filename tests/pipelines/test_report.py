@@ -132,7 +132,7 @@ def test_plots_are_tables_for_dvc(project: Project) -> None:
     assert {r["modality"] for r in rows("tokens")} == {"text", "image", "video", "audio"}
 
 
-@pytest.mark.parametrize("until", ORDER)
+@pytest.mark.parametrize("until", ["samples", "clean", "quality", "tokens", "static", "lqs", "plan"])
 def test_a_half_finished_run_has_a_report(tmp_path: Path, until: str) -> None:
     project = builders.complete_project(tmp_path, until=until)
     page = page_of(project)

@@ -106,7 +106,7 @@ def test_a_missing_column_names_the_remedy(tmp_path: Path) -> None:
 
 
 def test_conform_refuses_unknown_missing_and_lossy_columns() -> None:
-    with pytest.raises(SchemaError, match="missing .*unknown"):
+    with pytest.raises(SchemaError, match=r"missing .*unknown"):
         conform(pa.record_batch({"sample_id": ["a"], "zzz": [1]}), DEDUP)
     with pytest.raises(SchemaError, match="cannot be cast"):
         conform(pa.record_batch({"sample_id": ["a"], "x": [1.5]}), SCHEMA)
@@ -168,7 +168,7 @@ from transforms import parts
 def half(path):
     Path(path).write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
-parts.write_atomic(Path(sys.argv[1]) / "part-a-0000.parquet", half)
+files.write_atomic(Path(sys.argv[1]) / "part-a-0000.parquet", half)
 """
 
 

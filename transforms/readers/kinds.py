@@ -27,7 +27,10 @@ def reader_of(source: SourceConfig, head: bytes, name: str, *, packed: bool) -> 
         return "unsupported_format", f"a compressed {found} file: decompress it first"
     if found == "" or (source.format == "media" and found != "media"):
         suffix = PurePosixPath(stem).suffix or "unnamed"
-        return "unsupported_format", f"no reader for {suffix} files ({sniff(head, stem)}): convert it, or set the format"
+        return (
+            "unsupported_format",
+            f"no reader for {suffix} files ({sniff(head, stem)}): convert it or set `format`",
+        )
     return found, ""
 
 

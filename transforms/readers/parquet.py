@@ -11,7 +11,7 @@ from transforms.readers.base import Extent, Fault, Item, Record, unreadable
 from transforms.readers.columns import Columns
 
 _BATCH_ROWS = 256  # rows as Python objects at one time
-_ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError)
+ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow raises on damaged files
 
 
 def read_parquet(extent: Extent) -> Iterator[Item]:
@@ -31,7 +31,7 @@ def read_parquet(extent: Extent) -> Iterator[Item]:
                 index += batch.num_rows
     except PermissionError as error:
         yield unreadable(error)
-    except _ERRORS as error:
+    except ERRORS as error:
         yield Fault(index, "broken_parquet", f"rows from {index} on cannot be read: {error}")
 
 
@@ -40,7 +40,7 @@ def _records(index: int, batch: pa.RecordBatch) -> Iterator[Item]:
     batch = _plain(batch)
     try:
         yield from (Record(index + k, row) for k, row in enumerate(batch.to_pylist()))
-    except _ERRORS:
+    except ERRORS:
         for k in range(batch.num_rows):
             yield _record(index + k, batch.slice(k, 1))
 
@@ -50,7 +50,7 @@ def _record(index: int, row: pa.RecordBatch) -> Item:
         return Record(index, row.to_pylist()[0])
     except UnicodeDecodeError as error:
         return Fault(index, "bad_encoding", str(error))
-    except _ERRORS as error:
+    except ERRORS as error:
         return Fault(index, "bad_value", str(error))
 
 
@@ -61,7 +61,7 @@ def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
         wanted = _plain_type(column.type)
         try:
             columns.append(column if wanted == column.type else column.cast(wanted))
-        except _ERRORS:
+        except ERRORS:
             columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
@@ -106,16 +106,16 @@ def holds_media(extent: Extent) -> bool:
 
 
 def piece_bounds(path: Path, piece_bytes: int) -> list[int]:
-    """Returns the first row group of each piece of at least `piece_bytes`; one piece if the file is damaged."""
+    """Returns the first row group of each piece of at least `piece_bytes`, decompressed; one piece if the file is damaged."""
     try:
         found = pq.read_metadata(path)
-    except _ERRORS:
+    except ERRORS:
         return [0]
     bounds, size = [0], 0
     for k in range(found.num_row_groups):
         if size >= piece_bytes:
             bounds.append(k)
             size = 0
-        group = found.row_group(k)
-        size += sum(group.column(c).total_compressed_size for c in range(group.num_columns))
+        # Not the sum over columns: pyarrow ends the process on a damaged column's statistics.
+        size += found.row_group(k).total_byte_size
     return bounds
