@@ -7,7 +7,7 @@ part, or holds other samples than `samples`, is left out, so the catalog is righ
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -248,21 +248,30 @@ def _add_rules(connection: Any, project: Project, folders: Sequence[str]) -> Non
     connection.executemany("INSERT INTO rules VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
     connection.execute("CREATE TABLE reasons (stage VARCHAR, code VARCHAR, sentence VARCHAR)")
     connection.executemany("INSERT INTO reasons VALUES (?, ?, ?)", sentences())
-    measured = sorted({r.value for r in found if r.stage in folders})
-    if measured:
-        connection.execute(_rule_values(measured))
+    there = [r for r in found if r.stage in folders]
+    if there:
+        connection.execute(_rule_values(there, threshold))
 
 
-def _rule_values(measured: Sequence[str]) -> str:
+def _rule_values(found: Sequence[Rule], threshold: Mapping[str, float]) -> str:
     """Returns the view. `margin` is the distance to the threshold in shares of it, below 0 where the row fails;
     `failures` is the number of reasons that the row was dropped for."""
-    values = ", ".join(f'"{m}"::DOUBLE AS "{m}"' for m in measured)
-    names = ", ".join(f'"{m}"' for m in measured)
+
+    def constants(values: Iterable[str]) -> str:
+        return f"([{', '.join(values)}])[k]"
+
+    # Each row's values and their numbers are unrolled side by side; a join with `rules` would hash every value.
+    measured = ", ".join(f'"{r.value}"::DOUBLE' for r in found)
+    told = {name: constants(tables.quote(getattr(r, name)) for r in found) for name in ("stage", "code", "bound")}
+    measure = constants(tables.quote(r.value) for r in found)
+    limit = constants(f"{threshold[r.code]!r}::DOUBLE" for r in found)
     return f"""CREATE VIEW rule_values AS
-        SELECT sample_id, source, stage, code, measure, v.value, bound, threshold,
-               CASE bound WHEN 'min' THEN v.value - threshold ELSE threshold - v.value END
+        SELECT sample_id, source, stage, code, measure, value, bound, threshold,
+               CASE bound WHEN 'min' THEN value - threshold ELSE threshold - value END
                    / CASE threshold WHEN 0 THEN 1 ELSE abs(threshold) END AS margin,
                list_contains(reasons, code) AS failed, failures
-        FROM (SELECT sample_id, source, reasons, len(reasons) AS failures, {values} FROM fates)
-             UNPIVOT (value FOR measure IN ({names})) AS v
-        JOIN rules ON rules.value = v.measure"""
+        FROM (SELECT sample_id, source, reasons, failures, value, {told["stage"]} AS stage, {told["code"]} AS code,
+                     {told["bound"]} AS bound, {measure} AS measure, {limit} AS threshold
+              FROM (SELECT sample_id, source, reasons, len(reasons) AS failures, unnest([{measured}]) AS value,
+                           unnest(range(1, {len(found) + 1})) AS k FROM fates)
+              WHERE value IS NOT NULL)"""

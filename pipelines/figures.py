@@ -62,10 +62,10 @@ def near_misses(sight: Sight) -> Figure:
 
 
 _NEAR = """
-    SELECT v.code, any_value(v.threshold), any_value(r.param), count(*), min(v.sample_id)
-    FROM rule_values AS v JOIN rules AS r USING (code)
-    WHERE v.failed AND v.failures = 1 AND v.margin >= -0.1
-    GROUP BY v.code ORDER BY count(*) DESC, v.code"""
+    SELECT code, near.threshold, param, near.rows, example FROM (
+        SELECT code, any_value(threshold) AS threshold, count(*) AS rows, min(sample_id) AS example FROM rule_values
+        WHERE failed AND failures = 1 AND margin >= -0.1 GROUP BY code
+    ) AS near JOIN rules USING (code) ORDER BY near.rows DESC, code"""
 
 
 def rejects(sight: Sight) -> Figure:
