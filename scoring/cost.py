@@ -1,6 +1,6 @@
 """What a sample costs to train on: its tokens by modality, and their FLOPs on a target model.
 
-Definitions: docs/rules.md, "Token counts and training cost".
+Definitions: docs/quality.md.
 """
 
 import math

@@ -133,6 +133,7 @@ def _load_model(kind: Any, name: str, root: Path, *, spare: str = "") -> Any:
 
 
 def _load(from_pretrained: Callable[..., Any], name: str, root: Path, **options: Any) -> Any:
+    from safetensors import SafetensorError
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -140,9 +141,9 @@ def _load(from_pretrained: Callable[..., Any], name: str, root: Path, **options:
     folder = resolve(name, root)
     try:
         return from_pretrained(folder, local_files_only=True, trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, ImportError) as error:
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
         raise ToolError(
-            f"the model cannot be loaded: {str(error).strip().splitlines()[0][:300]}",
+            f"the model cannot be loaded: {str(error).strip()[:300]}",
             where=f"{name} ({folder})",
             remedy="the folder needs config.json, tokenizer.json and model.safetensors of a known architecture",
         ) from error

@@ -1,6 +1,6 @@
 """Scores the quality of text with a BERT-like model: windows, batches by token budget, one score a row.
 
-Definitions: docs/rules.md, "Quality". A row without text passes unscored; a row that an earlier stage
+Definitions: docs/quality.md. A row without text passes unscored; a row that an earlier stage
 dropped is not looked at.
 """
 

@@ -1,6 +1,6 @@
 """Counts the tokens, the training FLOPs and the bytes of each sample.
 
-Definitions: docs/rules.md, "Token counts and training cost". A row that clean dropped has none.
+Definitions: docs/quality.md. A row that clean dropped has none.
 """
 
 import io

@@ -65,6 +65,16 @@ def test_pickled_weights_are_refused(folder: Path) -> None:
         models.load_encoder(str(folder))
 
 
+def test_cut_off_weights_and_foreign_folders_are_tool_errors(folder: Path) -> None:
+    whole = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").unlink()
+    (folder / "model.safetensors").write_bytes(whole[:1_000_000])
+    with pytest.raises(ToolError, match="cannot be loaded"):
+        models.load_encoder(str(folder))
+    with pytest.raises(ToolError, match="cannot be loaded"):
+        models.load_tokenizer(str(folder.parent))
+
+
 def test_an_encoder_embeds_alike_alone_and_in_a_batch_as_its_card_says() -> None:
     import torch
 
