@@ -170,7 +170,8 @@ class Intake:
     ) -> Iterator[SampleRow | RejectRow]:
         """Yields the rows of a record, unless another row has its id."""
         sample_id = origin.sample_id(fields.own_id, position)
-        if (number, position) in self._excluded or not self._seen.add(sample_id):
+        unique = fields.own_id is None and len(self._unit.files) == 1  # made of file and position
+        if (number, position) in self._excluded or not (unique or self._seen.add(sample_id)):
             words = f"another row has the id {sample_id}" if fields.own_id else "another file has the same content"
             yield origin.reject(position, "duplicate_id", words, sample_id=sample_id)
             return

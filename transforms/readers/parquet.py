@@ -106,7 +106,7 @@ def holds_media(extent: Extent) -> bool:
 
 
 def piece_bounds(path: Path, piece_bytes: int) -> list[int]:
-    """Returns the first row group of each piece of at least `piece_bytes`, decompressed; one piece if the file is damaged."""
+    """Returns the first row group of each piece of at least `piece_bytes` decoded; one piece if it is damaged."""
     try:
         found = pq.read_metadata(path)
     except ERRORS:

@@ -76,7 +76,7 @@ def test_links_are_followed_but_not_in_circles(root: Path) -> None:
                      "raw/b/x/y/z.jsonl"]  # fmt: skip
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything; tests/pipelines/test_ingest.py asks another")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything; test_ingest_process.py gives that up")
 def test_a_folder_without_rights_is_an_error(root: Path) -> None:
     (root / "raw/b").chmod(0)
     with pytest.raises(ConfigError, match="no permission"):
