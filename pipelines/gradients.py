@@ -43,8 +43,8 @@ def run(project: Project) -> None:
     names = reference.checkpoints(project, found)
     if names:
         marker = _directions(project, config, names, [c["digest"] for c in found["checkpoints"]])
-        files = tuple(_folder(project) / name for name in marker["files"])
-        recipe = gradients.Recipe(config, project.root, project.runtime.threads, tuple(names), files)
+        paths = tuple(_folder(project) / name for name in marker["files"])
+        recipe = gradients.Recipe(config, project.root, project.runtime.threads, tuple(names), paths)
         _map(project, config, gradients.ScoreGradients(recipe), [marker["fingerprint"], *marker["files"].values()])
     else:
         marker, note = {"files": {}, "ids": []}, f"no reference: {found['skipped']}"

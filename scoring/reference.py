@@ -10,6 +10,7 @@ from typing import Any
 
 from scoring import files, gradients
 from scoring.config import config
+from scoring.errors import ConfigError
 
 Chunks = Sequence[Sequence[int]]  # of one text: pieces of at most `context` tokens
 
@@ -145,7 +146,11 @@ def batches(texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[list[S
 
 
 def train(model: Any, texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[float]:
-    """Yields the training loss of each step, after the step: AdamW, linear warm-up, cosine decay."""
+    """Yields the training loss of each step, after the step: AdamW, linear warm-up, cosine decay.
+
+    Raises:
+      ConfigError: the loss is no longer a number.
+    """
     import torch
 
     optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.1)
@@ -156,6 +161,12 @@ def train(model: Any, texts: Sequence[Chunks], config: ReferenceConfig) -> Itera
         loss = (gradients.row_losses(model, ids, lengths) * weights).sum()  # the mean over the batch's tokens
         optimizer.zero_grad()
         loss.backward()
+        if not loss.isfinite():
+            raise ConfigError(
+                f"training diverged: the loss is {loss.item()}",
+                where=f"reference.learning_rate: {config.learning_rate}",
+                remedy="lower it",
+            )
         torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRAD_NORM)
         optimizer.step()
         schedule.step()

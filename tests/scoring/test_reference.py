@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from text_projects import TINY, files, texts
 
 from scoring import gradients, models, reference
-from scoring.errors import DataError
+from scoring.errors import ConfigError, DataError
 from scoring.reference import ReferenceConfig
 
 CONFIG: dict[str, Any] = {"model": "train", "refresh_ratio": 0.1, "seed": 7, **TINY}
@@ -105,6 +105,14 @@ def trained(folder: Path) -> list[float]:
     reference.save_checkpoint(folder, model, tokenizer)
     assert reference.mean_loss(model, chunks) < before - 0.2
     return losses
+
+
+def test_training_that_diverges_is_an_error() -> None:
+    model = reference.new_model(configured(), TOKENIZER)
+    with torch.no_grad():
+        model.lm_head.weight.fill_(torch.nan)
+    with pytest.raises(ConfigError, match=r"diverged: the loss is nan\n.*learning_rate: 0.01"):
+        list(reference.train(model, reference.chunks(TOKENIZER, TEXTS, 24), configured()))
 
 
 def test_training_twice_leaves_the_same_bytes(tmp_path: Path) -> None:
