@@ -25,7 +25,7 @@ check:
 	ruff check .
 	ruff format --check .
 	mypy
-	pytest
+	pytest -n 2 --dist loadfile
 
 format:
 	ruff check --fix .

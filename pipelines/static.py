@@ -68,9 +68,13 @@ def count_tokens(project: Project, config: StaticConfig) -> Path:
     with progress.watch("static/counts", folder, {t.name for t in todo}):
         sink = parts.WriteParts(folder, schemas.TOKEN_COUNTS)
         stage.run_tasks(project, todo, COUNT_READS, CountTokens(config.max_tokens), sink)
-    path = project.folder("static") / "unigrams.parquet"
-    table = _add_up(project, folder, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
-    files.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+    sums = parts.Task("unigrams.parquet", parts.digest(config.vocabulary, wanted))
+    path = project.folder("static") / sums.name
+    if not parts.is_done(path.parent, sums):
+        table = _add_up(project, folder, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
+        record = parts.footer_metadata(table.schema, {"fingerprint": sums.fingerprint})
+        table = table.replace_schema_metadata(record)
+        files.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
     return path
 
 

@@ -164,7 +164,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from transforms import parts
+from scoring import files
 def half(path):
     Path(path).write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
