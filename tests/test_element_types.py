@@ -1,5 +1,6 @@
 """No step of ours hands on elements of unknown type: Beam would pickle them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,6 @@ def test_the_visitor_sees_an_untyped_step() -> None:
 
     visitor = Untyped()
     pipeline = make_pipeline(RuntimeConfig(engine="local", workers=1, threads=1, beam_args=()))
-    _ = pipeline | "ListNumbers" >> beam.Create([1]) | "Forget" >> beam.Map(lambda number: number)
+    _ = pipeline | "ListNumbers" >> beam.Create(["1"]) | "Forget" >> beam.Map(json.loads)
     pipeline.visit(visitor)
     assert [label for label in visitor.labels if "Forget" in label]
