@@ -6,6 +6,8 @@ import os
 # OpenMP threads that spin while they wait cost 3 to 6 times the run when another process wants the core; torch
 # reads this once, when it is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# oneDNN keeps what it prepared for the last 1024 shapes: batches of many shapes grew the process by half.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
 
 
 def _not_about_gcs(record: logging.LogRecord) -> bool:
