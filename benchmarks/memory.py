@@ -103,6 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=512, help="documents of the base corpus")
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder otherwise")
+    parser.add_argument("--until", choices=ORDER[1:], default=ORDER[-1], help="the last stage to run")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=flags.folder) as folder:
         roots = {times: Path(folder) / f"x{times}" for times in (1, 10)}
@@ -110,7 +111,7 @@ def main() -> None:
             corpus(root, flags.rows * times, flags.rows // 2)
         print(f"{'stage':<10} {'1 x MB':>8} {'10 x MB':>8} {'ratio':>6}")
         ratios = {}
-        for stage in ORDER[1:]:
+        for stage in ORDER[1 : ORDER.index(flags.until) + 1]:
             one, ten = (peak_mb(roots[times], stage) for times in (1, 10))
             ratios[stage] = round(ten / one, 3)
             if stage == "quality":
