@@ -9,6 +9,9 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from scoring.config import config
+from scoring.errors import ConfigError
+
+FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
 
 
 @config
@@ -28,13 +31,24 @@ class RuntimeConfig:
 def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
     """Returns an empty pipeline on the engine of `runtime`.
 
-    `DirectRunner` is never used: it first tries to fetch another engine from the network.
+    Raises:
+      ConfigError: Beam knows no such runner, or it is one that goes to the network unasked.
     """
+    if runtime.engine in FETCHING:
+        raise ConfigError(
+            f"{runtime.engine} first tries to fetch another engine from the network",
+            where="runtime.engine",
+            remedy="use local or processes, which run on this machine",
+        )
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # the error itself carries the traceback
     arguments = list(runtime.beam_args)
     if runtime.engine == "processes":
         arguments.append(f"--direct_num_workers={runtime.workers}")
-    return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
+    try:
+        return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
+    except ValueError as error:
+        remedy = "use local, processes, or a Beam runner that is installed here"
+        raise ConfigError(f"no such engine: {error}", where="runtime.engine", remedy=remedy) from error
 
 
 def _runner(engine: str) -> Any:

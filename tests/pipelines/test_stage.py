@@ -143,3 +143,10 @@ def test_a_bug_is_not_dressed_up_as_a_user_error() -> None:
 
     with pytest.raises(RuntimeError, match="a bug"):
         stage.guard("x", action)
+
+
+@pytest.mark.parametrize(("engine", "said"), [("nosuch", "no such engine"), ("DirectRunner", "from the network")])
+def test_an_engine_that_cannot_be_used_is_a_configuration_error(tmp_path: Path, engine: str, said: str) -> None:
+    stages.samples(tmp_path, 1)
+    with pytest.raises(ConfigError, match=said):
+        stages.count(stages.project(tmp_path, engine))
