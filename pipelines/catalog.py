@@ -97,11 +97,16 @@ def build(project: Project) -> Path:
 
     def write(temporary: str) -> None:
         Path(temporary).unlink()  # DuckDB takes an empty file for a damaged database
-        with duckdb.connect(temporary) as connection:
-            for statement in statements:
-                connection.execute(statement)
-            _add_rules(connection, project, folders)
-            connection.execute("CREATE TABLE catalog_state AS SELECT ? AS state", [state])
+        try:
+            with duckdb.connect(temporary) as connection:
+                for statement in statements:
+                    connection.execute(statement)
+                _add_rules(connection, project, folders)
+                connection.execute("CREATE TABLE catalog_state AS SELECT ? AS state", [state])
+        except (duckdb.IOException, duckdb.TransactionException, duckdb.OutOfMemoryException) as error:
+            raise files.cannot_write(path(project), error) from error
+        finally:
+            Path(f"{temporary}.wal").unlink(missing_ok=True)
 
     files.write_atomic(path(project), write)
     return path(project)

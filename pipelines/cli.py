@@ -49,7 +49,7 @@ def query(
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
     parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
-    rows: Annotated[int, typer.Option(help="Rows shown in a table on the terminal.")] = 50,
+    rows: Annotated[int, typer.Option(min=0, help="Rows shown in a table on the terminal.")] = 50,
 ) -> None:
     """Ask DuckDB about samples, scores, drops and shards, read-only."""
     from pipelines import query as module
@@ -57,7 +57,7 @@ def query(
     _exit("query", lambda: module.main(params, sql, csv=csv, json=json, parquet=parquet, rows=rows))
 
 
-@app.command(epilog="example: gradsift explain texts/doc-0007")
+@app.command(epilog="example: gradsift explain texts/fault-exact_duplicate-00")
 def explain(
     sample_id: Annotated[str, typer.Argument(help="A sample_id, or the unique beginning of one.")],
     params: ParamsFile = DEFAULT,

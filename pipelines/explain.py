@@ -52,7 +52,7 @@ def explain(project: Project, wanted: str) -> str:
             return _text(line for reject in rejects for line in _reject(reject))
         place = place or _find(connection, "starts_with(sample_id, $1)", wanted)
         if not place:
-            raise ConfigError(f"no sample or reject is named {wanted!r}", remedy=_nearest(connection, wanted))
+            raise ConfigError(f"no sample or reject is named {wanted[:200]!r}", remedy=_nearest(connection, wanted))
         life = _life(project, connection, *place)
     return _text(line for section in SECTIONS for line in section(life))
 

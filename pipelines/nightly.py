@@ -19,7 +19,9 @@ def main(path: Path) -> None:
     project = open_project(path)
     progress.say(f"nightly: {project.root} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
     with locked(project):
-        runner.run_stages(project, _needed(project.params.tree))
+        stages = _needed(project.params.tree)
+        runner.check(project, stages)
+        runner.run_stages(project, stages)
 
 
 def _needed(tree: object) -> list[str]:

@@ -11,6 +11,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from scoring.config import config
 from scoring.errors import ConfigError
 
+MOST = 1024
 FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
 
 
@@ -25,7 +26,9 @@ class RuntimeConfig:
 
     def __post_init__(self) -> None:
         if self.workers < 1 or self.threads < 1:
-            raise ValueError("workers and threads must be at least 1")
+            raise ValueError(f"workers and threads must be at least 1, not {self.workers} and {self.threads}")
+        if self.workers > MOST or self.threads > MOST:
+            raise ValueError(f"workers and threads must be at most {MOST}, not {self.workers} and {self.threads}")
 
 
 def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
@@ -47,8 +50,9 @@ def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
     try:
         return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
     except ValueError as error:
-        remedy = "use local, processes, or a Beam runner that is installed here"
-        raise ConfigError(f"no such engine: {error}", where="runtime.engine", remedy=remedy) from error
+        what = "no such engine" if "Unexpected pipeline runner" in str(error) else f"{runtime.engine} cannot start"
+        remedy = "use local, processes, or a Beam runner with the flags it needs in runtime.beam_args"
+        raise ConfigError(f"{what}: {error}", where="runtime.engine", remedy=remedy) from error
 
 
 def _runner(engine: str) -> Any:

@@ -78,10 +78,14 @@ def read(path: Path) -> Params:
         raise ConfigError(
             "no params file", where=str(path), remedy="run inside a gradsift project, or pass --params FILE"
         ) from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"cannot read params: {error}", where=str(path)) from error
+    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"cannot read params: {error}", where=str(path), remedy="mend the file: it is YAML in UTF-8"
+        ) from error
     if not isinstance(tree, dict):
-        raise ConfigError("params are not a mapping of sections", where=str(path))
+        raise ConfigError(
+            "params are not a mapping of sections", where=str(path), remedy="begin from the shipped params.yaml"
+        )
     return Params(path, tree)
 
 
@@ -121,6 +125,12 @@ def _sentences(name: str, error: Any) -> Iterator[str]:
         elif fault["type"] == "missing":
             yield f"{name}{dotted}: missing key"
         else:
-            message = fault["msg"].removeprefix("Value error, ")
-            shown = repr(fault["input"])
-            yield f"{name}{dotted}: {message}, not {shown if len(shown) < 200 else shown[:200] + '…'}"
+            yield f"{name}{dotted}: {_with_value(fault)}"
+
+
+def _with_value(fault: Any) -> str:
+    """Returns what is wrong and the value; a check of ours over a whole section names its value itself."""
+    if fault["type"] == "value_error":
+        return str(fault["msg"].removeprefix("Value error, "))
+    shown = repr(fault["input"])
+    return f"{fault['msg']}, not {shown if len(shown) < 200 else shown[:200] + '…'}"

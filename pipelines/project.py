@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from pipelines import params
 from pipelines.options import RuntimeConfig
-from scoring.errors import DataError
+from scoring import files
+from scoring.errors import ConfigError, DataError
 
 C = TypeVar("C")
 
@@ -48,7 +49,11 @@ def open_project(path: Path, *, force: bool = False, engine: str | None = None, 
     found.check()
     runtime = found.section("runtime", RuntimeConfig)
     changes = {k: v for k, v in {"engine": engine, "workers": workers}.items() if v is not None}
-    return Project(path.resolve().parent, found, replace(runtime, **changes), force)  # type: ignore[arg-type]
+    try:
+        runtime = replace(runtime, **changes)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ConfigError(str(error), where="--workers", remedy="give a number of at least 1") from error
+    return Project(path.resolve().parent, found, runtime, force)
 
 
 @contextmanager
@@ -56,16 +61,22 @@ def locked(project: Project) -> Iterator[None]:
     """Holds the project's lock: two runs in one folder would remove each other's files.
 
     Raises:
-      DataError: another run holds it.
+      DataError: another run holds it, or the folder cannot be written.
     """
     from filelock import FileLock, Timeout
 
-    project.data.mkdir(parents=True, exist_ok=True)
     path = project.data / ".lock"
+    lock = FileLock(path, timeout=0)
     try:
-        with FileLock(path, timeout=0):
-            yield
+        project.data.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
     except Timeout:
         raise DataError(
             "another gradsift run is at work in this project", where=str(path), remedy="wait until it has ended"
         ) from None
+    except OSError as error:
+        raise files.cannot_write(path, error) from error
+    try:
+        yield
+    finally:
+        lock.release()

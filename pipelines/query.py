@@ -127,6 +127,8 @@ def main(path: Path, text: str | None, *, csv: bool, json: bool, parquet: Path |
     if text is None:
         print(listing())
         return
+    if csv + json + (parquet is not None) > 1:
+        raise ConfigError("--csv, --json and --parquet exclude each other", remedy="ask for one of them")
     try:
         with run_query(open_project(path), text) as result:
             if parquet is not None:

@@ -199,5 +199,8 @@ def write_parquet(result: Result, path: Path) -> None:
     if str(path) == "-":
         write(pa.output_stream(sys.stdout.buffer))
         sys.stdout.flush()
-    else:
-        files.write_atomic(path, write)
+        return
+    if not path.parent.is_dir():
+        raise ConfigError("there is no such folder", where=str(path.parent), remedy="make it, or mend --parquet")
+    files.write_atomic(path, write)
+    print(f"wrote {path}", file=sys.stderr)

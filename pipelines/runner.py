@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines import progress, stage
+from pipelines.options import make_pipeline
 from pipelines.project import Project, locked, open_project
 from scoring.errors import ConfigError
+from transforms.ingest import IngestConfig
+from transforms.readers.files import list_files
 
 
 def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int | None, force: bool) -> None:
@@ -21,7 +24,21 @@ def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int |
         raise ConfigError(f"no such stage: {', '.join(unknown)}", remedy=f"use any of {', '.join(stage.ORDER)}")
     project = open_project(path, force=force, engine=engine, workers=workers)
     with locked(project):
-        run_stages(project, [s for s in stage.ORDER if not stages or s in stages])
+        wanted = [s for s in stage.ORDER if not stages or s in stages]
+        check(project, wanted)
+        run_stages(project, wanted)
+
+
+def check(project: Project, stages: Sequence[str]) -> None:
+    """Finds what would stop the run before it has changed anything: an unknown engine, a source of no files.
+
+    Raises:
+      ConfigError: the first such fault. Sources inside the embedded corpus may still have to be made.
+    """
+    make_pipeline(project.runtime)
+    for source in project.section("ingest", IngestConfig).sources if "ingest" in stages else ():
+        if source.format != "huggingface" and "data/sample" not in str(source.paths):
+            list_files(project.root, source)
 
 
 def run_stages(project: Project, stages: Sequence[str]) -> None:

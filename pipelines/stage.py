@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
@@ -136,12 +137,21 @@ def guard(name: str, action: Callable[[], object]) -> int:
         action()
     except GradsiftError as error:
         return _fail(name, error)
+    except KeyboardInterrupt:
+        return _stopped(name)
     except RuntimeError as error:
+        if str(error).startswith("KeyboardInterrupt"):  # Beam's way of handing it on
+            return _stopped(name)
         found = from_beam(error)
         if found is None:
             raise
         return _fail(name, found)
     return 0
+
+
+def _stopped(name: str) -> int:
+    print(f"gradsift {name}: stopped; run it again to go on where it was", file=sys.stderr)
+    return 128 + signal.SIGINT
 
 
 def _fail(name: str, error: GradsiftError) -> int:

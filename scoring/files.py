@@ -35,7 +35,7 @@ def write_atomic(path: Path, write: Callable[[str], object]) -> None:
         raise cannot_write(path, error) from error
 
 
-def cannot_write(path: Path, error: OSError) -> DataError:
+def cannot_write(path: Path, error: Exception) -> DataError:
     """Returns the error of a write that the system refused."""
     return DataError(
         f"cannot write: {error}",

@@ -221,6 +221,7 @@ def save_checkpoint(folder: Path, model: Any, tokenizer: Any) -> None:
     Raises:
       DataError: the disk is full or the folder cannot be written.
     """
+    from safetensors import SafetensorError
     from transformers.utils import logging
 
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -234,7 +235,7 @@ def save_checkpoint(folder: Path, model: Any, tokenizer: Any) -> None:
             files.sync(path)
         os.rename(temporary, folder)
         files.sync(folder.parent)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise files.cannot_write(folder, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -122,10 +122,11 @@ def load_model(config: GradientsConfig, name: str, root: Path) -> Any:
 
 def write_directions(path: str, target: Mapping[str, Any], costate: Mapping[str, Any] | None) -> None:
     """Writes the directions of one checkpoint as safetensors."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
     from torch import stack
 
-    save_file({n: stack([d, costate[n]] if costate else [d]) for n, d in sorted(target.items())}, path)
+    stacked = {n: stack([d, costate[n]] if costate else [d]) for n, d in sorted(target.items())}
+    Path(path).write_bytes(save(stacked))  # an OSError on a full disk, which safetensors' own writer hides
 
 
 def read_directions(path: Path) -> dict[str, Any]:

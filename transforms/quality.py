@@ -61,6 +61,8 @@ class QualityConfig:
             raise ValueError(f"max_windows must be at least 0 (0 scores every window), not {self.max_windows}")
         if not math.isfinite(self.min_quality):
             raise ValueError(f"min_quality must be a finite number, not {self.min_quality}")
+        if self.head == "fitted" and not 0 <= self.min_quality <= 1:
+            raise ValueError(f"min_quality of a fitted head must lie in [0, 1], not {self.min_quality}")
         if not 0 < self.heldout_ratio < 1:
             raise ValueError(f"heldout_ratio must lie between 0 and 1, not {self.heldout_ratio}")
         for name in ("min_heldout_f1", "refresh_ratio"):

@@ -83,7 +83,11 @@ def _version(binary: str) -> str:
         text = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise ToolError(f"ffmpeg does not run: {error}", where=binary, remedy="install another ffmpeg") from error
-    return text.partition("\n")[0].strip()
+    line = text.partition("\n")[0].strip()
+    if not line.startswith("ffmpeg version"):
+        remedy = "install ffmpeg, or set GRADSIFT_FFMPEG to the path of one"
+        raise ToolError(f"this program is not ffmpeg: it answers {line!r}", where=binary, remedy=remedy)
+    return line
 
 
 class Process:

@@ -27,6 +27,8 @@ def list_files(root: Path, source: SourceConfig) -> list[str]:
             matched = {uri_of(root, path) for path in _match(root, pattern)}
         except PermissionError as error:
             raise _fault(source, f"no permission to list {error.filename}", "mend the folder's rights") from error
+        if root.resolve().is_relative_to((root / pattern).resolve()):
+            raise _fault(source, f"{pattern!r} holds the project itself", "name a folder that no stage writes")
         if not matched:
             words = f"{pattern!r} matches no file"
             raise _fault(source, words, f"mend the path; a relative one begins at {root}")

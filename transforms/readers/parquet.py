@@ -23,6 +23,11 @@ def read_parquet(extent: Extent) -> Iterator[Item]:
                 if not extent.start:
                     yield fault
                 return
+            if twice := _twice(file.schema_arrow.names):
+                if not extent.start:
+                    words = f"column names stand more than once: {', '.join(twice)}; rename them"
+                    yield Fault(0, "bad_value", words)
+                return
             counts = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
             index = sum(counts[: extent.start])
             groups = list(range(len(counts)))[extent.start : extent.end]
@@ -92,7 +97,11 @@ def media_rows(extent: Extent) -> Iterator[dict[str, Any]]:
 
 
 def _is_nested(schema: pa.Schema, column: str) -> bool:
-    return column in schema.names and pa.types.is_nested(schema.field(column).type)
+    return any(f.name == column and pa.types.is_nested(f.type) for f in schema)
+
+
+def _twice(names: list[str]) -> list[str]:
+    return sorted({n for n in names if names.count(n) > 1})
 
 
 def _below(path: str, columns: list[str]) -> bool:
