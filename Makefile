@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml
 	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11"; exit 3; }
 	@$(PYTHON) -m venv $(VENV) || { $(MAKE) --no-print-directory venv-package && $(PYTHON) -m venv $(VENV); }
 	pip install --quiet --upgrade pip
-	pip install --quiet $(TORCH_INDEX) 'torch>=2.13,<2.14'
+	pip install --quiet --no-deps $(TORCH_INDEX) 'torch>=2.13,<2.14'
 	pip install --quiet --editable '.[$(EXTRAS)]'
 	@touch $@
 

@@ -8,7 +8,6 @@ gradient is not finite has a note and no values. Directions are kept until their
 more than `refresh_ratio`, so a nightly increment scores new rows only.
 """
 
-import hashlib
 import json
 import shutil
 import sys
@@ -23,9 +22,10 @@ import pyarrow.compute as pc
 
 from pipelines import kept_texts, progress, reference, stage
 from pipelines.project import Project
-from scoring import files, models
+from scoring import drift, files, models
+from scoring.files import file_digest
 from scoring.gradients import costates
-from scoring.reference import CHARS_PER_TOKEN, distance
+from scoring.reference import CHARS_PER_TOKEN
 from scoring.sums import ExactSum
 from transforms import gradients, parts
 from transforms.gradients import GradientsConfig
@@ -77,7 +77,7 @@ def _directions(project: Project, config: GradientsConfig, names: Sequence[str],
         return old
     chosen = kept_texts.choose(project, config.target_rows, config.seed, better_half=True)
     ids = [c.sample_id for c in chosen]
-    if old and distance(old["ids"], ids) <= config.refresh_ratio:
+    if old and drift.distance(old["ids"], ids) <= config.refresh_ratio:
         marker = old | {"inputs": inputs}
     else:
         shutil.rmtree(_folder(project), ignore_errors=True)
@@ -92,15 +92,10 @@ def _reusable(project: Project, key: str) -> Marker | None:
     folder = _folder(project)
     try:
         marker = dict(json.loads((folder / "directions.json").read_bytes()))
-        whole = all(_digest(folder / name) == digest for name, digest in marker["files"].items())
+        whole = all(file_digest(folder / name) == digest for name, digest in marker["files"].items())
     except (OSError, ValueError):
         return None
     return marker if whole and marker["fingerprint"] == key else None
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
 
 
 def _write(project: Project, config: GradientsConfig, names: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
@@ -113,7 +108,7 @@ def _write(project: Project, config: GradientsConfig, names: Sequence[str], text
     for number, (target, costate) in enumerate(zip(found, costates(found), strict=True), start=1):
         path = _folder(project) / f"checkpoint-{number:02d}.safetensors"
         files.write_atomic(path, partial(gradients.write_directions, target=target, costate=costate))
-        digests[path.name] = _digest(path)
+        digests[path.name] = file_digest(path)
     return digests
 
 

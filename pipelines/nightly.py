@@ -19,9 +19,7 @@ def main(path: Path) -> None:
     project = open_project(path)
     progress.say(f"nightly: {project.root} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
     with locked(project):
-        stages = _needed(project.params.tree)
-        runner.check(project, stages)
-        runner.run_stages(project, stages)
+        runner.run_stages(project, _needed(project.params.tree))
 
 
 def _needed(tree: object) -> list[str]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from pipelines import conserve, deps, progress, stage, tables
 from pipelines.project import Project
-from scoring import degrade, encoding, files, models, quality_head
+from scoring import degrade, drift, encoding, files, models, quality_head
 from scoring.errors import DataError
 from scoring.quality_head import Labelled
 from transforms import parts, quality
@@ -129,7 +129,7 @@ def _reusable(folder: Path, key: str, row_ids: Sequence[str], refresh_ratio: flo
         return None
     if head.card["key"] != key or head.card["head"] != _digest(head.content):
         return None
-    return head if quality_head.distance(head.card["row_ids"], row_ids) <= refresh_ratio else None
+    return head if drift.distance(head.card["row_ids"], row_ids) <= refresh_ratio else None
 
 
 def _digest(content: bytes) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from pipelines import kept_texts, progress, stage
 from pipelines.kept_texts import Chosen
 from pipelines.project import Project
-from scoring import files, models, reference
+from scoring import drift, files, models, reference
 from scoring.errors import DataError
 from scoring.reference import ReferenceConfig
 
@@ -72,7 +72,7 @@ def _trained(project: Project, config: ReferenceConfig) -> Marker:
         return old
     chosen = kept_texts.choose(project, config.train_rows, config.seed, better_half=False)
     ids = [c.sample_id for c in chosen]
-    if old and old["checkpoints"] and reference.distance(old["ids"], ids) <= config.refresh_ratio:
+    if old and old["checkpoints"] and drift.distance(old["ids"], ids) <= config.refresh_ratio:
         progress.say(f"reference: kept; its training rows changed by at most {config.refresh_ratio:.0%}")
         return old | {"inputs": inputs}
     _clear(project)

@@ -24,9 +24,7 @@ def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int |
         raise ConfigError(f"no such stage: {', '.join(unknown)}", remedy=f"use any of {', '.join(stage.ORDER)}")
     project = open_project(path, force=force, engine=engine, workers=workers)
     with locked(project):
-        wanted = [s for s in stage.ORDER if not stages or s in stages]
-        check(project, wanted)
-        run_stages(project, wanted)
+        run_stages(project, [s for s in stage.ORDER if not stages or s in stages])
 
 
 def check(project: Project, stages: Sequence[str]) -> None:
@@ -42,7 +40,8 @@ def check(project: Project, stages: Sequence[str]) -> None:
 
 
 def run_stages(project: Project, stages: Sequence[str]) -> None:
-    """Runs `stages` in the given order; the last stage `report` prints the summary."""
+    """Checks, then runs `stages` in the given order; the last stage `report` prints the summary."""
+    check(project, stages)
     for name in stages:
         started = time.monotonic()
         importlib.import_module(f"pipelines.{name}").run(project)

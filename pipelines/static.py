@@ -6,7 +6,6 @@ metrics/static.json.
 Guarantees: the scores do not depend on part size or order; dropped rows are null; a constant dimension is 0.5.
 """
 
-import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ import pyarrow.parquet as pq
 from pipelines import progress, stage, tables
 from pipelines.project import Project
 from scoring import files
+from scoring.files import file_digest
 from scoring.static import BY_LANGUAGE, TEXTUAL, Bounds, group
 from scoring.sums import ExactSum
 from transforms import parts, schemas
@@ -103,7 +103,7 @@ def read_dimensions(project: Project, config: StaticConfig, unigrams: Path) -> N
         schema=schemas.STATIC_RAW,
         reads=RAW_READS,
         config=config.max_tokens,
-        depends=[hashlib.blake2b(unigrams.read_bytes(), digest_size=16).hexdigest()],
+        depends=[file_digest(unigrams)],
     )
 
 

@@ -1,5 +1,6 @@
 """Files that are there whole or not at all: temporary name in the same folder, fsync, rename."""
 
+import hashlib
 import json
 import os
 import tempfile
@@ -51,6 +52,16 @@ def sync(path: str | Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def file_digest(path: Path) -> str:
+    """Returns the 128-bit digest of a file's bytes.
+
+    Raises:
+      OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def write_text(path: Path, text: str) -> None:

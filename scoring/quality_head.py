@@ -130,12 +130,6 @@ def excerpt(text: str, chars: int, rng: np.random.Generator) -> str:
     return text[max(start, space + 1) : start + chars]
 
 
-def distance(before: Collection[str], now: Collection[str]) -> float:
-    """Returns the Jaccard distance of two sets of row ids: 0 the same, 1 nothing in common."""
-    union = set(before) | set(now)
-    return 1.0 - len(set(before) & set(now)) / len(union) if union else 0.0
-
-
 def read_labels(path: Path, good_labels: Collection[str]) -> list[Labelled]:
     """Returns the rows of a JSONL file of `{text, label}`, sorted by id; a text that comes twice counts once.
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -239,9 +239,3 @@ def save_checkpoint(folder: Path, model: Any, tokenizer: Any) -> None:
         raise files.cannot_write(folder, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def distance(before: Collection[str], now: Collection[str]) -> float:
-    """Returns the Jaccard distance of two sets of sample ids: 0 the same, 1 nothing in common."""
-    union = set(before) | set(now)
-    return 1.0 - len(set(before) & set(now)) / len(union) if union else 0.0

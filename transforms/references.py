@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from scoring.files import file_digest
 from transforms import parts
 from transforms.decode.errors import MediaError
 from transforms.readers.base import Extent, Item, Record
 from transforms.readers.columns import Columns
 from transforms.readers.csv_table import read_csv
 from transforms.readers.fields import MESSAGE_KINDS, media_of
-from transforms.readers.files import file_digest
 from transforms.readers.json_array import read_json
 from transforms.readers.jsonl import read_jsonl
 from transforms.readers.parquet import ERRORS, holds_media, media_rows

@@ -11,7 +11,6 @@ import pyarrow as pa
 from scoring.errors import SchemaError
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-MODALITIES = ("text", "image", "audio", "video", "interleaved")
 AUDIO_RATE_HZ = 16_000
 
 STATIC_DIMENSIONS = (

@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from scoring.files import file_digest
 from transforms import parts
 from transforms.decode.probe import HEAD_BYTES
 from transforms.readers import parquet
 from transforms.readers.base import BrokenError, Extent, chunks, compression
-from transforms.readers.files import file_digest, list_files, uri_of, walk
+from transforms.readers.files import list_files, uri_of, walk
 from transforms.readers.huggingface import local_paths
 from transforms.readers.kinds import reader_of
 from transforms.readers.source import SourceConfig

@@ -101,14 +101,6 @@ def test_an_excerpt_is_a_bounded_stretch_of_the_text(text: str, chars: int, seed
     assert bool(found) == bool(text)
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "distance"),
-    [("ab", "ab", 0.0), ("ab", "cd", 1.0), ("abc", "abd", 0.5), ("", "", 0.0), ("", "a", 1.0)],
-)
-def test_distance(before: str, now: str, distance: float) -> None:
-    assert quality_head.distance(list(before), list(now)) == distance
-
-
 def test_labels_are_read_in_the_order_of_their_ids_and_once(tmp_path: Path) -> None:
     lines = [*labelled(25, 1, "fine"), "", *labelled(25, "Spam", "win"), *labelled(1, "1", "fine")]
     found = quality_head.read_labels(write(tmp_path / "a.jsonl", lines), ["1", "good"])

@@ -179,10 +179,3 @@ def test_curve() -> None:
     assert len(long) == 34
     assert (long[0], long[-1]) == ([3, 1.0], [101, 99.5])
     assert reference.curve([]) == []
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "found"), [("", "", 0.0), ("ab", "ab", 0.0), ("ab", "bc", 2 / 3), ("ab", "cd", 1.0)]
-)
-def test_distance(before: str, now: str, found: float) -> None:
-    assert reference.distance(before, now) == pytest.approx(found)

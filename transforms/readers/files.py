@@ -1,7 +1,6 @@
 """Which files a source names. Each one found is either read or a reject; none is passed over."""
 
 import fnmatch
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,16 +45,6 @@ def _fault(source: SourceConfig, what: str, remedy: str) -> ConfigError:
 def uri_of(root: Path, path: Path) -> str:
     """Returns the name of a file in all data: its POSIX path relative to the project."""
     return Path(os.path.relpath(path, root)).as_posix()
-
-
-def file_digest(path: Path) -> str:
-    """Returns the 128-bit digest of a file's bytes.
-
-    Raises:
-      OSError: it cannot be read.
-    """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def _match(root: Path, pattern: str) -> Iterator[Path]:
