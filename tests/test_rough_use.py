@@ -164,17 +164,11 @@ def test_a_folder_without_rights_is_one_message(tmp_path: Path) -> None:
     assert "cannot write" in out.stderr
 
 
-def listen_to_ctrl_c() -> None:
-    """Takes back what a shell does to its background jobs: their children ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def test_ctrl_c_is_no_traceback(tmp_path: Path) -> None:
     small.write(tmp_path)
-    command = [sys.executable, "-m", "pipelines.cli", "run"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True, preexec_fn=listen_to_ctrl_c
-    ) as process:
+    heard = ["env", "--default-signal=INT"]  # a shell lets its background jobs, and their children, ignore Ctrl-C
+    command = [*heard, sys.executable, "-m", "pipelines.cli", "run"]
+    with subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as process:
         while not (tmp_path / "data/rejects").exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
