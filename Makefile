@@ -25,7 +25,7 @@ check:
 	ruff check .
 	ruff format --check .
 	mypy
-	pytest -n 2 --dist loadfile
+	pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format:
 	ruff check --fix .

@@ -8,6 +8,8 @@ import os
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # oneDNN keeps what it prepared for the last 1024 shapes: batches of many shapes grew the process by half.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "16")
+# A child whose parent is process 1 is an orphan, unless that is us: the first process of a container.
+os.environ["GRADSIFT_PID"] = str(os.getpid())
 
 
 def _not_about_gcs(record: logging.LogRecord) -> bool:

@@ -269,7 +269,7 @@ def _rule_values(found: Sequence[Rule], threshold: Mapping[str, float]) -> str:
     measured = ", ".join(f'"{r.value}"::DOUBLE' for r in found)
     told = {name: constants(tables.quote(getattr(r, name)) for r in found) for name in ("stage", "code", "bound")}
     measure = constants(tables.quote(r.value) for r in found)
-    limit = constants(f"{threshold[r.code]!r}::DOUBLE" for r in found)
+    limit = constants(f"{tables.quote(repr(threshold[r.code]))}::DOUBLE" for r in found)  # 'inf' too
     return f"""CREATE VIEW rule_values AS
         SELECT sample_id, source, stage, code, measure, value, bound, threshold,
                CASE bound WHEN 'min' THEN value - threshold ELSE threshold - value END

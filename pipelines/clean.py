@@ -1,33 +1,65 @@
 """Clean every sample's text and judge it by the text rules.
 
-Reads:      samples (modality, text, images, image_times_s, audio)
-Writes:     clean/ (schemas.CLEAN), metrics/clean.json
+Reads:      samples (modality, source, text, images, image_times_s, audio), the benchmarks that params name
+Writes:     clean/ (schemas.CLEAN; lines/ and boilerplate.parquet: pipelines.boilerplate; benchmarks.arrow:
+            pipelines.decontaminate), metrics/clean.json
 Guarantees: one row a sample, in order; the value of every rule is stored, also of rows that pass; the
             metrics count kept and dropped rows by source and reason, and their sum is the input.
 """
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
-from pipelines import conserve, stage
+import pyarrow as pa
+
+from pipelines import boilerplate, conserve, decontaminate, progress, stage
 from pipelines.project import Project
 from transforms import schemas
 from transforms.clean import READS, Clean, CleanConfig
+from transforms.text import jit, pii
+from transforms.text.normalize import normalize_batch
 
 
 def run(project: Project) -> None:
     """Writes the sidecar `clean` of every part of `samples`."""
     config = project.section("clean", CleanConfig)
+    if not jit.is_compiled("measure"):
+        progress.say("clean: compiling the text kernels, once on this machine (about a minute)")
+    repeated = boilerplate.find(project, config.boilerplate)
+    index = _index(project, config)
     stage.map_parts(
         project,
-        Clean(config),
+        Clean(config, repeated.path, index.path),
         module="pipelines.clean",
         folder="clean",
         schema=schemas.CLEAN,
         reads=READS,
-        config=config,
+        config=_decisive(config, repeated),
+        depends=[index.digest],
+        own=repeated.shares,
     )
-    stage.write_metrics(project, "clean", conserve.verdicts(project, "clean"))
+    found = {"boilerplate": boilerplate.summary(repeated), "benchmarks": index.counts}
+    stage.write_metrics(project, "clean", {**conserve.verdicts(project, "clean"), **found})
+
+
+def _index(project: Project, config: CleanConfig) -> decontaminate.Prepared:
+    """Returns the index of the benchmarks, in the same normal form as the texts."""
+
+    def clean(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+        return normalize_batch(texts, config.normalize).texts
+
+    return decontaminate.prepare(project, config.decontaminate, clean, asdict(config.normalize))
+
+
+def _decisive(config: CleanConfig, repeated: boilerplate.Found) -> dict[str, Any]:
+    """Returns what of params decides the bytes of every part; the sets of lines and items have digests of their own."""
+    values = asdict(config)
+    values["boilerplate"] = {"on": repeated.path is not None, "remove": config.boilerplate.remove}
+    values["decontaminate"] = {"max_overlap": config.decontaminate.max_overlap}
+    values["pii"] |= {"key": pii.key_check(config.pii), "key_env": None}
+    return values
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,11 +50,25 @@ def query(
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
     parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows shown in a table on the terminal.")] = 50,
+    rule: Annotated[list[str] | None, typer.Option(help="For whatif: the code of a rule; may be repeated.")] = None,
+    threshold: Annotated[list[float] | None, typer.Option(help="For whatif: its threshold, in the same order.")] = None,
 ) -> None:
-    """Ask DuckDB about samples, scores, drops and shards, read-only."""
+    """Ask DuckDB about samples, scores, drops and shards, read-only; `whatif` tries out other thresholds."""
     from pipelines import query as module
 
-    _exit("query", lambda: module.main(params, sql, csv=csv, json=json, parquet=parquet, rows=rows))
+    shape: dict[str, Any] = {"csv": csv, "json": json, "parquet": parquet, "rows": rows}
+    _exit("query", lambda: module.main(params, sql, **shape, rules=rule or [], thresholds=threshold or []))
+
+
+@app.command(epilog="example: gradsift rules --json")
+def rules(
+    params: ParamsFile = DEFAULT,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON array, with more columns.")] = False,
+) -> None:
+    """List every rule: variant, constant, who published it, and what it dropped in the last run."""
+    from pipelines import rules_list as module
+
+    _exit("rules", lambda: module.main(params, json=json))
 
 
 @app.command(epilog="example: gradsift explain texts/fault-exact_duplicate-00")

@@ -1,43 +1,59 @@
-"""Drop exact duplicates, over all sources.
+"""Drop duplicates, exact and near, over all sources.
 
-Reads:      clean (key_hash, rule_quality, kept)
-Writes:     dedup/ (schemas.DEDUP, and corpus.json: what the last run saw), metrics/dedup.json
-Guarantees: one survivor a key, the same whatever the parts' size and order and the number of workers; a
-            part whose verdicts did not change keeps its bytes, so later stages skip it. A source that
-            loses more than `max_source_loss` fails the run, after everything is written.
+Reads:      clean (key_hash, rule_quality, kept, clean_text), samples (modality)
+Writes:     dedup/ (schemas.DEDUP, and corpus.json: what the last run saw; lines/: pipelines.corpus_lines),
+            metrics/dedup.json
+Guarantees: one survivor a key and a cluster, the same whatever the parts' size and order and the number of
+            workers; a part whose verdicts did not change keeps its bytes, so later stages skip it; signatures
+            are computed for new parts only. A source that loses more than `max_source_loss` fails the run,
+            after everything is written.
 """
 
 import json
+import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import conserve, progress, stage
+import apache_beam as beam
+import pyarrow as pa
+
+from pipelines import conserve, corpus_lines, progress, stage
+from pipelines.options import make_pipeline
 from pipelines.project import Project
 from scoring import files
 from scoring.errors import DataError
-from transforms import parts, schemas
-from transforms.dedup import READS, Dedup, DedupConfig
+from transforms import arrow_files, near, parts, schemas
+from transforms.dedup import KEYS, DedupConfig
+from transforms.dedup_steps import Corpus, FindCopies, JudgeParts, MatchBundles
 
 MODULE = "pipelines.dedup"
+READS: parts.Reads = {"samples": near.TEXTS["samples"], "clean": [*KEYS["clean"], "clean_text"]}
 KEYS_PER_BUCKET = 200_000
 MAX_BUCKETS = 256
+HASHES_PER_SLICE = 20_000_000  # of a band, in one worker's memory
+SHINGLES_PER_BUNDLE = 4_000_000
 MIN_ROWS = 10  # a smaller source says nothing about its loss
+KEPT = ("signatures", "shingles")  # what later runs use again
+MADE = ("settled", "bands", "places", "bundles", "near")
 
 
 def run(project: Project) -> None:
-    """Writes the sidecar `dedup` of every part of `samples`, all anew as soon as one key changes."""
+    """Writes the sidecar `dedup` of every part of `samples`, all anew as soon as one text changes."""
     config = project.section("dedup", DedupConfig)
-    wanted = stage.tasks(project, module=MODULE, config=None, reads=READS)
-    corpus = parts.digest([t.fingerprint for t in wanted])
+    wanted = stage.tasks(project, module=MODULE, config=config.near, reads=READS)
+    seen = parts.digest([t.fingerprint for t in wanted])
     folder = project.folder("dedup")
     parts.remove_strays(folder, [t.name for t in wanted])
-    if project.force or not _is_done(folder, corpus):
-        _compute(project, wanted)
-        files.write_json(folder / "corpus.json", {"corpus": corpus, "parts": _fingerprints(folder)})
+    if project.force or not _is_done(folder, seen):
+        counts = _compute(project, Corpus(project.data, tuple(wanted)), config.near)
+        record = {"corpus": seen, "parts": _fingerprints(folder), "near": counts}
+        files.write_json(folder / "corpus.json", record)
     _verify(project, wanted)
-    metrics = conserve.verdicts(project, "dedup")
+    corpus_lines.run(project, kept={"clean": ["kept"], "dedup": ["kept"]})
+    counts = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))["near"]
+    metrics = conserve.verdicts(project, "dedup") | {"near": counts}
     stage.write_metrics(project, "dedup", metrics)
     check_loss(metrics["by_source"], config.max_source_loss)
 
@@ -46,7 +62,7 @@ def _is_done(folder: Path, corpus: str) -> bool:
     """Returns whether the last finished run saw the same `corpus` and its parts are still what it wrote."""
     try:
         seen = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-        return bool(seen["corpus"] == corpus and seen["parts"] == _fingerprints(folder))
+        return bool(seen["corpus"] == corpus and seen["parts"] == _fingerprints(folder) and "near" in seen)
     except (OSError, ValueError, KeyError, TypeError, DataError):
         return False
 
@@ -55,13 +71,77 @@ def _fingerprints(folder: Path) -> dict[str, str]:
     return {name: parts.Footer(folder / name).fingerprint for name in parts.names(folder)}
 
 
-def _compute(project: Project, wanted: Sequence[parts.Task]) -> None:
-    rows = sum(parts.Footer(project.folder("clean") / t.name).rows for t in wanted)
-    buckets = min(MAX_BUCKETS, 1 + rows // KEYS_PER_BUCKET)
-    target = project.folder("dedup")
-    progress.say(f"dedup: {rows:,} rows in {len(wanted)} parts")
-    with progress.watch("dedup", target, {t.name for t in wanted}):
-        stage.run_tasks(project, wanted, READS, Dedup(project.data, buckets), parts.WriteParts(target, schemas.DEDUP))
+def _compute(project: Project, corpus: Corpus, config: near.NearConfig) -> dict[str, int]:
+    """Writes all parts; returns what is to be told of the search for near duplicates."""
+    rows = sum(parts.Footer(project.folder("clean") / name).rows for name in corpus.names)
+    progress.say(f"dedup: {rows:,} rows in {len(corpus.tasks)} parts")
+    _clear(project, corpus)
+    buckets, slices = min(MAX_BUCKETS, 1 + rows // KEYS_PER_BUCKET), 1 + rows // HASHES_PER_SLICE
+    with progress.watch("dedup", project.folder("dedup"), set(corpus.names)):
+        _run(project, corpus.names, FindCopies(corpus, config, buckets, slices))
+        links = near.link(map(arrow_files.read, _made(corpus, "bands")))
+        bundles, touched = _bundle(corpus, links), _touched(corpus, links)
+        match = [MatchBundles(corpus, config, bundles)] if bundles else []
+        write = parts.WriteParts(project.folder("dedup"), schemas.DEDUP)
+        _run(project, touched if bundles else corpus.names, *match, JudgeParts(corpus), write)
+    full = sum(int(arrow_files.recorded(path)["full"]) for path in _made(corpus, "near"))
+    for name in MADE:
+        shutil.rmtree(corpus.folder(name), ignore_errors=True)
+    return {"candidates": len(links.refs), "full_bands": full}
+
+
+def _run(project: Project, names: Sequence[str], *steps: beam.PTransform) -> None:
+    """Runs the steps over the parts `names`; returns when all is on disk."""
+    if not names:
+        return
+    with make_pipeline(project.runtime) as pipeline:
+        items = pipeline | "ListParts" >> beam.Create(list(names)).with_output_types(str)
+        items = items | "SpreadParts" >> beam.Reshuffle()
+        for step in steps:
+            items = items | type(step).__name__ >> step
+
+
+def _clear(project: Project, corpus: Corpus) -> None:
+    """Removes what another run left unfinished, and what belongs to parts that are gone."""
+    for name in (*MADE, *(KEPT if project.force else ())):
+        shutil.rmtree(corpus.folder(name), ignore_errors=True)
+    wanted = {f"{name}{arrow_files.SUFFIX}" for name in corpus.names}
+    for name in KEPT:
+        for path in corpus.folder(name).glob("*"):
+            if path.name not in wanted:
+                path.unlink()
+
+
+def _made(corpus: Corpus, folder: str) -> list[Path]:
+    return sorted(corpus.folder(folder).glob(f"*{arrow_files.SUFFIX}"))
+
+
+def _touched(corpus: Corpus, links: near.Links) -> list[str]:
+    """Returns the parts of whose rows some share a band, and writes the places of those rows."""
+    names = []
+    for number, places in near.by_part(links.refs):
+        names.append(corpus.names[number])
+        arrow_files.write_scratch(corpus.file("places", names[-1]), pa.record_batch({"place": pa.array(places)}))
+    return names
+
+
+def _bundle(corpus: Corpus, links: near.Links) -> int:
+    """Writes the bundles of rows that are compared; returns how many."""
+    rows = pa.concat_tables(_ranks(corpus, links)) if len(links.refs) else None
+    found = near.bundle(links, rows, SHINGLES_PER_BUNDLE) if rows else ()
+    count = 0
+    for count, batch in enumerate(found, 1):
+        arrow_files.write_scratch(corpus.file("bundles", f"{count - 1:05d}"), batch)
+    return count
+
+
+def _ranks(corpus: Corpus, links: near.Links) -> Iterator[pa.Table]:
+    """Yields quality, sample_id and shingles of the rows of `links`, in their order, part by part."""
+    for number, places in near.by_part(links.refs):
+        taken, name = pa.array(places), corpus.names[number]
+        settled, signed = (arrow_files.read(corpus.file(f, name)) for f in ("settled", "signatures"))
+        columns = {c: settled[c].take(taken) for c in ("quality", "sample_id")}
+        yield pa.table({**columns, "shingles": signed["shingles"].take(taken)})
 
 
 def _verify(project: Project, wanted: Sequence[parts.Task]) -> None:

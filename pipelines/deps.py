@@ -50,7 +50,16 @@ def _imports(module: str) -> Iterator[str]:
             names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+            if node.module == "pkgutil":  # a package that takes whatever lies in its folder
+                names += _beside(module)
         yield from (n for n in names if n.split(".")[0] in PACKAGES and path_of(n))
+
+
+def _beside(package: str) -> list[str]:
+    """Returns the modules in the folder of `package`."""
+    path = path_of(package)
+    assert path is not None, package
+    return [f"{package}.{p.stem}" for p in sorted(path.parent.glob("*.py")) if p != path]
 
 
 @cache

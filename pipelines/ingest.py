@@ -22,9 +22,11 @@ from scoring.errors import DataError
 from transforms import parts
 from transforms.decode import tool
 from transforms.ingest import IngestConfig, IngestUnits, UnitTask
+from transforms.readers import html
 from transforms.units import Unit, plan
 
 _ROUNDS = 3
+_PAGES = ("html", "warc", "webdataset")  # readers that extract text from pages
 
 
 def run(project: Project) -> None:
@@ -47,8 +49,10 @@ def _base(config: IngestConfig, unit: Unit) -> str:
     decoders = None
     if unit.media is not None:
         decoders = [tool.versions(), *(asdict(c) for c in (config.image, config.video, config.audio))]
+    pages = config.source(unit.source).markup == "html" or any(f.reader in _PAGES for f in unit.files)
+    extractors = html.versions() if pages else None
     readers = [(f.reader, f.packed, f.error) for f in unit.files]
-    return stage.fingerprint("pipelines.ingest", [source, limits, decoders, readers], [unit.digest])
+    return stage.fingerprint("pipelines.ingest", [source, limits, decoders, extractors, readers], [unit.digest])
 
 
 def _task(unit: Unit, base: str, excluded: Sequence[tuple[int, int]]) -> UnitTask:

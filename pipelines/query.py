@@ -8,13 +8,13 @@ Guarantees: one SELECT a call; results are streamed, so memory does not grow wit
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines import catalog
+from pipelines import catalog, whatif
 from pipelines.project import Project, open_project
 from pipelines.results import Result, shown_text, write_csv, write_json, write_parquet, write_table
 from scoring.errors import ConfigError
@@ -119,31 +119,61 @@ def _remedy(connection: Any, error: Exception) -> str:
     return f"views so far: {', '.join(views)}; DESCRIBE lists the columns of one; others come with their stages"
 
 
-def main(path: Path, text: str | None, *, csv: bool, json: bool, parquet: Path | None, rows: int) -> None:
+def main(
+    path: Path,
+    text: str | None,
+    *,
+    csv: bool,
+    json: bool,
+    parquet: Path | None,
+    rows: int,
+    rules: Sequence[str] = (),
+    thresholds: Sequence[float] = (),
+) -> None:
     """Prints the result of `text` as a table of `rows` rows, or writes it as asked; without `text`, lists queries.
 
-    `parquet` is a path, or `-` for standard output.
+    `parquet` is a path, or `-` for standard output. `rules` and `thresholds` are pairs for `whatif`.
     """
+    asks_whatif = text is not None and text.strip() == "whatif"
+    if (rules or thresholds) and not asks_whatif:
+        raise ConfigError(
+            "--rule and --threshold belong to whatif", remedy="gradsift query whatif --rule CODE --threshold NUMBER"
+        )
     if text is None:
         print(listing())
         return
     if csv + json + (parquet is not None) > 1:
         raise ConfigError("--csv, --json and --parquet exclude each other", remedy="ask for one of them")
+    project = open_project(path)
     try:
-        with run_query(open_project(path), text) as result:
-            if parquet is not None:
-                write_parquet(result, parquet)
-            elif csv or json:
-                (write_csv if csv else write_json)(result, sys.stdout)
-            else:
-                write_table(result, rows)
+        if asks_whatif:
+            changes = whatif.changes(rules, thresholds)
+            with whatif.answer(project, changes) as result:
+                told = not (csv or json or parquet)
+                if told:
+                    print(whatif.heading(project, changes))
+                _write(result, csv=csv, json=json, parquet=parquet, rows=rows)
+                if told:
+                    print(whatif.LEGEND)
+        else:
+            with run_query(project, text) as result:
+                _write(result, csv=csv, json=json, parquet=parquet, rows=rows)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _write(result: Result, *, csv: bool, json: bool, parquet: Path | None, rows: int) -> None:
+    if parquet is not None:
+        write_parquet(result, parquet)
+    elif csv or json:
+        (write_csv if csv else write_json)(result, sys.stdout)
+    else:
+        write_table(result, rows)
+
+
 def listing() -> str:
     """Returns the shipped queries, one a line with what each answers."""
-    known = shipped().values()
-    width = max(len(q.name) for q in known)
-    return "\n".join(f"{q.name:<{width}}  {q.description}" for q in known)
+    known = {**{q.name: q.description for q in shipped().values()}, "whatif": whatif.DESCRIPTION}
+    width = max(map(len, known))
+    return "\n".join(f"{name:<{width}}  {description}" for name, description in known.items())

@@ -34,16 +34,24 @@ def fingerprint(module: str, config: object, inputs: Sequence[str]) -> str:
 
 
 def tasks(
-    project: Project, *, module: str, config: object, reads: parts.Reads, depends: Sequence[str] = ()
+    project: Project,
+    *,
+    module: str,
+    config: object,
+    reads: parts.Reads,
+    depends: Sequence[str] = (),
+    own: Mapping[str, str] | None = None,
 ) -> list[parts.Task]:
     """Returns one task a part of `samples`: its name, and the fingerprint it will carry.
 
-    `depends` holds digests of inputs that are not parts: corpus statistics, a model, a tool's version.
+    `depends` holds digests of inputs that are not parts: corpus statistics, a model, a tool's version; `own` of
+    those that only one part depends on, by its name.
     """
     found = []
     for name in parts.names(project.folder("samples")):
         footers = [parts.Footer(project.folder(f) / name).digest for f in reads]
-        found.append(parts.Task(name, fingerprint(module, config, [*depends, *footers])))
+        mine = [own[name]] if own and name in own else []
+        found.append(parts.Task(name, fingerprint(module, config, [*depends, *mine, *footers])))
     return found
 
 
@@ -57,6 +65,7 @@ def map_parts(
     reads: parts.Reads,
     config: object,
     depends: Sequence[str] = (),
+    own: Mapping[str, str] | None = None,
 ) -> None:
     """Writes the sidecar `folder`: each part of `reads`, through `transform`, to a part of `schema`.
 
@@ -66,7 +75,7 @@ def map_parts(
     Raises:
       DataError: a part is missing or holds other rows than its samples.
     """
-    wanted = tasks(project, module=module, config=config, reads=reads, depends=depends)
+    wanted = tasks(project, module=module, config=config, reads=reads, depends=depends, own=own)
     target = project.folder(folder)
     parts.remove_strays(target, [t.name for t in wanted])
     todo = [t for t in wanted if project.force or not parts.is_done(target, t)]

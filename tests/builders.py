@@ -1,7 +1,10 @@
 """Small projects on disk, built by hand: every folder complete, every fate of a row in it once or more."""
 
+import copy
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,16 @@ Row = Mapping[str, Any]
 
 def empty_project(root: Path, **sections: Mapping[str, Any]) -> Project:
     """Returns a project in `root` with the repository's params; keyword sections replace single keys of theirs."""
-    tree = {**params.read(REPO / "params.yaml").tree}
+    tree = dict(copy.deepcopy(_shipped()))
     for name, values in sections.items():
         tree[name] = {**tree[name], **values}
     root.mkdir(parents=True, exist_ok=True)
     return Project(root, params.Params(root / "params.yaml", tree), RUNTIME)
+
+
+@cache
+def _shipped() -> Mapping[str, Any]:
+    return params.read(REPO / "params.yaml").tree
 
 
 def batch(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:
@@ -171,8 +179,8 @@ LQS: dict[str, dict[str, Any]] = {
 PLANNED = (("s00", 0, 0), ("s04", 0, 1), ("s08", 0, 2), ("s07", 1, 0), ("s09", 1, 1))
 
 SIDECARS: dict[str, dict[str, dict[str, Any]]] = {
-    "clean": CLEAN, "dedup": DEDUP, "quality": QUALITY, "tokens/raw": {}, "tokens": TOKENS, "gradients": GRADIENTS,
-    "static/raw": STATIC_RAW, "static": STATIC, "lqs": LQS,
+    "clean": CLEAN, "dedup": DEDUP, "dedup/lines": {}, "quality": QUALITY, "tokens/raw": {}, "tokens": TOKENS,
+    "gradients": GRADIENTS, "static/raw": STATIC_RAW, "static": STATIC, "lqs": LQS,
 }  # fmt: skip
 
 
@@ -193,8 +201,26 @@ def complete_project(
     project = empty_project(root, **sections)
     order = [*schemas.PARTS, "plan", "shards"]
     for folder in order[: order.index(until) + 1]:
-        write_folder(project, folder, parts_as)
+        if parts_as is SAMPLES:
+            copy_folder(project, folder)
+        else:
+            write_folder(project, folder, parts_as)
     return project
+
+
+def copy_folder(project: Project, folder: str) -> None:
+    """Writes one folder of the complete project from what it held before: encoding it takes ten times as long."""
+    project.folder(folder).mkdir(parents=True, exist_ok=True)
+    for name, content in _contents(folder).items():
+        (project.folder(folder) / name).write_bytes(content)
+
+
+@cache
+def _contents(folder: str) -> Mapping[str, bytes]:
+    with tempfile.TemporaryDirectory() as root:
+        project = empty_project(Path(root))
+        write_folder(project, folder)
+        return {p.name: p.read_bytes() for p in project.folder(folder).iterdir()}
 
 
 def write_folder(project: Project, folder: str, parts_as: Layout = SAMPLES) -> None:

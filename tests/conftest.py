@@ -38,3 +38,18 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded corpus in small: made once, by whichever worker needs it first; tests copy it."""
+    import small
+
+    own = tmp_path_factory.getbasetemp()
+    return small.make_corpus((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "corpus")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the files that hold a slow test first, so that no worker is left alone with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)

@@ -1,9 +1,14 @@
 """A small whole project for end-to-end tests: the shipped params, every size turned down."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import yaml
+from filelock import FileLock
+
+from pipelines import sample
+from pipelines.project import open_project
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -13,7 +18,8 @@ def params(**changes: Any) -> dict[str, Any]:
     tree: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
     tree["sample"] |= {"texts": 90, "pictures": 6, "videos": 2, "sounds": 2}
     tree["ingest"] |= {"rows_per_part": 32}
-    tree["quality"] |= {"train_rows": 40, "max_windows": 2, "min_heldout_f1": 0.5}
+    tree["quality"] |= {"train_rows": 40, "window_tokens": 32, "stride_tokens": 32, "max_windows": 2}
+    tree["quality"] |= {"min_heldout_f1": 0.5}
     tree["reference"] |= {"vocabulary": 512, "layers": 2, "width": 32, "heads": 2, "context": 64}
     tree["reference"] |= {"train_rows": 60, "steps": 12, "batch_rows": 8, "checkpoints": 3}
     tree["gradients"] |= {"max_tokens": 64, "target_rows": 8}
@@ -28,12 +34,22 @@ def params(**changes: Any) -> dict[str, Any]:
     return tree
 
 
-def write(root: Path, **changes: Any) -> Path:
-    """Writes the params file of a small project at `root`; returns its path."""
+def write(root: Path, corpus: Path | None = None, **changes: Any) -> Path:
+    """Writes the params file of a small project at `root`, and its corpus if `corpus` is one; returns its path."""
     root.mkdir(parents=True, exist_ok=True)
+    if corpus:
+        shutil.copytree(corpus, root / "data/sample")
     path = root / "params.yaml"
     path.write_text(yaml.safe_dump(params(**changes), sort_keys=False))
     return path
+
+
+def make_corpus(root: Path) -> Path:
+    """Returns the embedded corpus of a small project at `root`, made by the stage `sample` unless it is there."""
+    project = open_project(write(root))
+    with FileLock(root / "lock"):
+        sample.run(project)
+    return project.folder("sample")
 
 
 def outputs(root: Path) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from apache_beam.typehints import Any as AnyType
 
 from pipelines import runner, stage
 
+pytestmark = pytest.mark.slow
 BEAMS_OWN = ("List", "Spread", "GroupBy")  # labels of Create, Reshuffle and GroupByKey: their insides are Beam's
 
 
@@ -25,7 +26,7 @@ class Untyped(PipelineVisitor):
             self.labels.append(node.full_label)
 
 
-def test_every_step_declares_what_it_yields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_declares_what_it_yields(tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     visitor, pipelines = Untyped(), []
     run = beam.Pipeline.run
 
@@ -35,7 +36,7 @@ def test_every_step_declares_what_it_yields(tmp_path: Path, monkeypatch: pytest.
         return run(self, *arguments, **options)
 
     monkeypatch.setattr(beam.Pipeline, "run", visited)
-    project = small.write(tmp_path)
+    project = small.write(tmp_path, corpus)
     runner.run(project, [s for s in stage.ORDER if s != "report"], engine=None, workers=None, force=False)
     assert len(pipelines) >= 10
     assert visitor.labels == []

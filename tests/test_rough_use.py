@@ -4,16 +4,17 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import builders
+import command
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import small
+from command import ENV, gradsift, within
 
 from pipelines import catalog
 from pipelines.project import open_project
@@ -21,14 +22,6 @@ from scoring.errors import ConfigError, DataError, ToolError
 from scoring.reference import save_checkpoint
 from transforms.decode import tool
 from transforms.gradients import write_directions
-
-ROOT = Path(__file__).resolve().parent.parent
-ENV = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
-
-
-def gradsift(root: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pipelines.cli", *arguments]
-    return subprocess.run(command, cwd=root, env=ENV | env, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -97,7 +90,7 @@ def test_one_parquet_with_a_column_twice_is_one_reject(tmp_path: Path) -> None:
     pq.write_table(pa.table([["x"], ["y"]], names=["text", "text"]), tmp_path / "raw/twice.parquet")
     (tmp_path / "raw/good.jsonl").write_text('{"id": "a", "text": "hello"}\n')
     small.write(tmp_path, ingest__sources=[{"name": "raw", "paths": ["raw"]}])
-    out = gradsift(tmp_path, "run", "ingest")
+    out = within(tmp_path, "run", "ingest")
     assert out.returncode == 0, out.stderr
     found = [r for p in (tmp_path / "data/rejects").glob("*.parquet") for r in pq.read_table(p).to_pylist()]
     assert [(r["reason"], "text" in r["error"]) for r in found] == [("bad_value", True)]
@@ -114,7 +107,7 @@ def test_one_parquet_with_a_column_twice_is_one_reject(tmp_path: Path) -> None:
 )
 def test_a_wrong_call_changes_nothing(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
     small.write(tmp_path, ingest__sources=[{"name": "none", "paths": ["nowhere"]}])
-    out = gradsift(tmp_path, *arguments)
+    out = within(tmp_path, *arguments)
     assert (out.returncode, "Traceback" in out.stderr) == (2, False), out.stderr
     assert said in out.stderr
     assert not (tmp_path / "data/sample").exists()
@@ -122,7 +115,7 @@ def test_a_wrong_call_changes_nothing(tmp_path: Path, arguments: tuple[str, ...]
 
 def test_a_source_that_holds_the_project_is_refused_at_once(tmp_path: Path) -> None:
     small.write(tmp_path, ingest__sources=[{"name": "here", "paths": ["."]}])
-    out = gradsift(tmp_path, "run", "ingest")
+    out = within(tmp_path, "run", "ingest")
     assert out.returncode == 2
     assert "holds the project itself" in out.stderr
 
@@ -164,11 +157,12 @@ def test_a_folder_without_rights_is_one_message(tmp_path: Path) -> None:
     assert "cannot write" in out.stderr
 
 
-def test_ctrl_c_is_no_traceback(tmp_path: Path) -> None:
-    small.write(tmp_path)
+def test_ctrl_c_is_no_traceback(tmp_path: Path, corpus: Path) -> None:
+    small.write(tmp_path, corpus)
     heard = ["env", "--default-signal=INT"]  # a shell lets its background jobs, and their children, ignore Ctrl-C
-    command = [*heard, sys.executable, "-m", "pipelines.cli", "run"]
-    with subprocess.Popen(command, cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [*heard, *command.argv("run")], cwd=tmp_path, env=ENV, stderr=subprocess.PIPE, text=True
+    ) as process:
         while not (tmp_path / "data/rejects").exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)

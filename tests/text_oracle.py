@@ -91,49 +91,10 @@ def ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
 
 
-def gopher(text: str, stop_words: set[str] | None) -> dict[str, float | None]:
-    """Returns the values of RULES §1.1."""
-    every = tokens(text)
-    outside = [w for w in every if not all(is_punctuation(c) for c in w)]
-    unspaced = sum(unicodedata.name(w[0], "").startswith(UNSPACED_NAMES) and w[0].isalnum() for w in outside)
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    ellipses = text.replace("...", "…").count("…")
-    return {
-        "nonsymbol_words": len(outside),
-        "mean_word_length": None if unspaced * 2 > len(outside) else ratio(sum(map(len, outside)), len(outside)),
-        "hash_ratio": ratio(text.count("#"), len(every)),
-        "ellipsis_ratio": ratio(ellipses, len(every)),
-        "bullet_line_ratio": ratio(sum(line.strip()[:1] in ("•", "-") for line in lines), len(lines)),
-        "ellipsis_line_ratio": ratio(sum(line.strip().endswith(("...", "…")) for line in lines), len(lines)),
-        "alpha_word_ratio": ratio(sum(any(c.isalpha() for c in w) for w in every), len(every)),
-        "stop_words": None if stop_words is None else len(stop_words & set(every)),
-    }
-
-
 def repeats(items: list[str]) -> tuple[float, int]:
     """Returns the share of items that an earlier one equals, and their characters."""
     again = [item for k, item in enumerate(items) if item in items[:k]]
     return ratio(len(again), len(items)), sum(map(len, again))
-
-
-def repetition(text: str) -> dict[str, float]:
-    """Returns the values of RULES §1.2, variant datatrove."""
-    every, bare = tokens(text), text.strip()
-    lines, line_chars = repeats([x for x in bare.split("\n") if x])
-    paragraphs, paragraph_chars = repeats(split_paragraphs(bare))
-    found = {
-        "dup_line_ratio": lines,
-        "dup_line_char_ratio": line_chars / len(text),
-        "dup_paragraph_ratio": paragraphs,
-        "dup_paragraph_char_ratio": paragraph_chars / len(text),
-    }
-    for n in (2, 3, 4):
-        found[f"top_{n}_gram_char_ratio"] = top(every, n) / len(text)
-    for n in range(5, 11):
-        found[f"dup_{n}_gram_char_ratio"] = greedy(every, n) / len(text)
-    return found
 
 
 def split_paragraphs(bare: str) -> list[str]:

@@ -1,6 +1,8 @@
-"""Clean: normal form, language, rule values and verdict of every row; the key that duplicates share.
+"""Clean: normal form, language, personal data, rule values and verdict of every row; the key that duplicates share.
 
-Rules speak about rows of modality `text`. Captions of media rows are normalised and language-tagged, but
+A text loses its source's boilerplate lines and is brought to normal form; personal data is replaced; what is left
+is `clean_text`, and language, rules and key speak about that. Benchmark items are looked for before the
+replacement. Rules speak about rows of modality `text`: captions of media rows are cleaned and language-tagged, but
 their rule values are null, and null never fails. A text without a single word fails `empty` alone.
 """
 
@@ -8,6 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -16,43 +19,68 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from scoring.config import config
-from transforms import schemas
+from transforms import benchmarks, lines, schemas
 from transforms.models import MapWithModel
 from transforms.parts import Part, Reads
-from transforms.rules import verdict
-from transforms.text import gopher, language, repetition, words
-from transforms.text.gopher import GopherConfig
-from transforms.text.normalize import Form, key_hash, normalize
-from transforms.text.repetition import RepetitionConfig
+from transforms.rules import Rule, verdict
+from transforms.text import c4, decontaminate, extra, fineweb, gopher, keys, language, measure, pii, repetition
+from transforms.text.lid_model import Detector
+from transforms.text.normalize import NormalizeConfig, normalize_batch
 
-READS: Reads = {"samples": ["modality", "text", "images", "image_times_s", "audio"]}
+READS: Reads = {"samples": ["modality", "source", "text", "images", "image_times_s", "audio"]}
 
-RULES = (*gopher.RULES, *repetition.RULES)
+RULES: tuple[Rule, ...] = (
+    *gopher.RULES, *repetition.RULES, *c4.RULES, *fineweb.RULES, *decontaminate.RULES,
+    *(module.RULE for module in extra.modules().values()),
+)  # fmt: skip
 
 # Every reason code of this stage, in the order in which a row lists them.
 REASONS: Mapping[str, str] = {
     "empty": "the text has no words at all",
     **{rule.code: rule.sentence for rule in RULES},
-    "language_not_allowed": "the language is not one of `languages`",
+    "language_not_allowed": "the language is not one of `language.allow`",
 }
+
+_LANGUAGE = ("language", "language_score", "languages", "mixed_language")  # of texts that have words
+
+Array = np.ndarray[Any, Any]
+Flags = dict[str, Array]  # reason code → (rows,) bool
 
 
 @config
 class CleanConfig:
     """What the clean text is, which languages stay, and the thresholds of the rules."""
 
-    unicode_form: Form
-    languages: tuple[str, ...]  # keep only these ISO codes; empty keeps all
-    min_language_score: float  # below it the language is `und`
-    gopher: GopherConfig
-    repetition: RepetitionConfig
+    normalize: NormalizeConfig
+    boilerplate: lines.BoilerplateConfig
+    language: language.LanguageConfig
+    pii: pii.PiiConfig
+    decontaminate: decontaminate.DecontaminateConfig
+    gopher: gopher.GopherConfig
+    repetition: repetition.RepetitionConfig
+    c4: c4.C4Config
+    fineweb: fineweb.FinewebConfig
+    extra: Mapping[str, float]  # code of a rule of transforms/text/extra → its threshold
 
     def __post_init__(self) -> None:
-        if not 0 <= self.min_language_score <= 1:
-            raise ValueError(f"min_language_score must be in [0, 1], not {self.min_language_score}")
-        odd = [code for code in self.languages if not (code.isascii() and code.isalpha() and code.islower())]
-        if odd:
-            raise ValueError(f"languages are lower-case ISO codes such as en or zh, not {odd}")
+        unknown = sorted(set(self.extra) - set(extra.modules()))
+        if unknown:
+            raise ValueError(f"extra rules {unknown} do not exist; there are {', '.join(extra.modules())}")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a worker loads once."""
+
+    detector: Detector
+    boilerplate: lines.Boilerplate | None = None
+    benchmarks: decontaminate.Index | None = None
+
+
+def load(boilerplate: Path | None = None, index: Path | None = None) -> Tools:
+    """Returns the language model, the boilerplate lines and the benchmarks' index, where there are any."""
+    found = lines.load_boilerplate(boilerplate) if boilerplate else None
+    return Tools(language.load(), found, benchmarks.load_index(index) if index else None)
 
 
 @dataclass
@@ -60,28 +88,34 @@ class Clean(beam.PTransform):
     """Cleans and judges each part: columns of samples → columns of clean."""
 
     config: CleanConfig
+    boilerplate: Path | None = None
+    index: Path | None = None
 
     def expand(self, items: beam.PCollection) -> beam.PCollection:
-        return items | "CleanAndJudge" >> beam.ParDo(MapWithModel(language.load, partial(_clean_part, self.config)))
+        tools = partial(load, self.boilerplate, self.index)
+        return items | "CleanAndJudge" >> beam.ParDo(MapWithModel(tools, partial(_clean_part, self.config)))
 
 
-def _clean_part(config: CleanConfig, part: Part, detector: Any) -> Part:
-    return part.with_batch(clean_batch(part.batch, config, detector))
+def _clean_part(config: CleanConfig, part: Part, tools: Tools) -> Part:
+    return part.with_batch(clean_batch(part.batch, config, tools))
 
 
-def clean_batch(batch: pa.RecordBatch, config: CleanConfig, detector: Any) -> pa.RecordBatch:
+def clean_batch(batch: pa.RecordBatch, config: CleanConfig, tools: Tools) -> pa.RecordBatch:
     """Returns the columns of `schemas.CLEAN` for the columns `READS` of some samples."""
-    texts = [None if t is None else normalize(t, config.unicode_form) for t in batch["samples.text"].to_pylist()]
-    is_text = pc.fill_null(pc.equal(batch["samples.modality"], "text"), False).to_numpy(zero_copy_only=False)
-    rows = [measure(t, config, detector, judged=bool(j)) for t, j in zip(texts, is_text, strict=True)]
-    found = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in _MEASURED}
-    failed, applicable = _judge(found, is_text, config)
+    is_text = pc.fill_null(pc.equal(batch["samples.modality"], "text"), False)
+    judged = is_text.to_numpy(zero_copy_only=False)
+    columns, texts = _clean(batch, is_text, config, tools)
+    found = measure.measure(texts, columns["language"].to_pylist(), judged, config)
+    wordless = pc.equal(pc.fill_null(found.values["words"], 0), 0)
+    columns |= {name: pc.if_else(wordless, None, columns[name]) for name in _LANGUAGE}
+    columns |= found.values | extra.measure(pc.if_else(is_text, texts, None), config.extra)
+    failed, applicable = _judge(columns, judged, config)
     kept, reasons = verdict(failed, batch.num_rows)
-    columns = {
+    columns |= {
         "sample_id": batch["sample_id"],
-        "clean_text": pa.array(texts, pa.large_string()),
-        "key_hash": pa.array([key_hash(t, p) for t, p in zip(texts, _payloads(batch), strict=True)], pa.binary(16)),
-        **found,
+        "clean_text": texts,
+        "c4_text": found.c4_text,
+        "key_hash": keys.key_hashes(texts, _payloads(batch)),
         "rule_quality": _rule_quality(failed, applicable),
         "kept": kept,
         "reasons": reasons,
@@ -89,45 +123,44 @@ def clean_batch(batch: pa.RecordBatch, config: CleanConfig, detector: Any) -> pa
     return schemas.conform(pa.record_batch(columns), schemas.CLEAN)
 
 
-_MEASURED = (("language", pa.string()), ("language_score", pa.float64()), *schemas.CLEAN_VALUES)
+def _clean(
+    batch: pa.RecordBatch, is_text: pa.BooleanArray, config: CleanConfig, tools: Tools
+) -> tuple[dict[str, pa.Array], pa.LargeStringArray]:
+    """Returns what was found on the way to the clean texts, and these."""
+    bare, removed = lines.strip_boilerplate(
+        lines.text_rows(batch), batch["samples.source"], tools.boilerplate, remove=config.boilerplate.remove
+    )
+    normal = normalize_batch(pc.if_else(is_text, bare, batch["samples.text"]), config.normalize)
+    hits = decontaminate.hits(pc.if_else(is_text, normal.texts, None), tools.benchmarks)
+    redacted = pii.redact(normal.texts, config.pii)
+    columns = {
+        "mojibake_fixes": normal.mojibake_fixes,
+        "controls_removed": normal.controls_removed,
+        "boilerplate_lines": removed,
+        "pii": redacted.spans,
+        "pii_count": pc.cast(pc.list_value_length(redacted.spans), pa.int32()),
+        **dict(zip((name for name, _ in decontaminate.VALUES), hits, strict=True)),
+        **language.identify_batch(redacted.texts, tools.detector, config.language),
+    }
+    return columns, redacted.texts
 
 
-def measure(text: str | None, config: CleanConfig, detector: Any, *, judged: bool) -> dict[str, Any]:
-    """Returns the language of `text`, its counts and, where it is `judged`, the value of every rule.
-
-    What cannot be said of this text is left out.
-    """
-    if text is None:
-        return {}
-    tokens = words.intern(words.split(text))
-    counts: dict[str, Any] = {"chars": len(text), "words": len(tokens), "lines": len(text.splitlines())}
-    if not len(tokens):
-        return counts
-    code, score = language.identify(text, detector, config.min_language_score)
-    counts |= {"language": code, "language_score": score}
-    if not judged:
-        return counts
-    return counts | gopher.measure(text, tokens, code) | repetition.measure(text, tokens)
-
-
-Flags = dict[str, "np.ndarray[Any, Any]"]  # reason code → (rows,) bool
-
-
-def _judge(found: Mapping[str, pa.Array], is_text: "np.ndarray[Any, Any]", config: CleanConfig) -> tuple[Flags, Flags]:
+def _judge(found: Mapping[str, pa.Array], is_text: Array, config: CleanConfig) -> tuple[Flags, Flags]:
     """Returns which rows fail each rule, and to which rows it applies, both in the order of `REASONS`."""
     wordless = ~(_floats(found["words"]) > 0)
     failed, applicable = {"empty": is_text & wordless}, {"empty": is_text}
     for rule in RULES:
         values = _floats(found[rule.value])
-        failed[rule.code], applicable[rule.code] = rule.drops(values, config), ~np.isnan(values)
-    known = is_text & ~wordless & bool(config.languages)
-    allowed = pc.is_in(found["language"], value_set=pa.array(config.languages, pa.string()))
+        applies = ~np.isnan(values) & ~wordless & rule.is_on(config)
+        failed[rule.code], applicable[rule.code] = rule.drops(values, config) & applies, applies
+    known = is_text & ~wordless & bool(config.language.allow)
+    allowed = pc.is_in(found["language"], value_set=pa.array(config.language.allow, pa.string()))
     failed["language_not_allowed"] = known & ~allowed.to_numpy(zero_copy_only=False)
     applicable["language_not_allowed"] = known
     return failed, applicable
 
 
-def _floats(values: pa.Array) -> "np.ndarray[Any, Any]":
+def _floats(values: pa.Array) -> Array:
     """Returns (n,) float64, null as NaN."""
     return np.asarray(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
@@ -139,15 +172,21 @@ def _rule_quality(failed: Flags, applicable: Flags) -> pa.Array:
     return pa.array(passed / np.maximum(total, 1), pa.float64(), mask=total == 0)
 
 
-def _payloads(batch: pa.RecordBatch) -> Iterator[list[bytes]]:
-    """Yields, row by row, the bytes that tell its media apart from other media."""
-    for row in range(batch.num_rows):
-        images = batch["samples.images"][row].as_py() or []
-        audio = batch["samples.audio"][row].as_py()
-        found = [_content(item) for item in [*images, audio] if item]
-        if found and batch["samples.modality"][row].as_py() == "video":
-            found.append(_times(batch["samples.image_times_s"][row].as_py() or []))
-        yield [payload for payload in found if payload]
+def _payloads(batch: pa.RecordBatch) -> list[list[bytes]]:
+    """Returns, row by row, the bytes that tell its media apart from other media."""
+    pictures = pc.fill_null(pc.list_value_length(batch["samples.images"]), 0)
+    media = pc.or_(pc.greater(pictures, 0), pc.is_valid(batch["samples.audio"]))
+    found: list[list[bytes]] = [[] for _ in range(batch.num_rows)]
+    for row in np.flatnonzero(media.to_numpy(zero_copy_only=False)).tolist():
+        found[row] = list(filter(None, _media(batch, row)))
+    return found
+
+
+def _media(batch: pa.RecordBatch, row: int) -> Iterator[bytes]:
+    items = [*(batch["samples.images"][row].as_py() or []), batch["samples.audio"][row].as_py()]
+    yield from (_content(item) for item in items if item)
+    if batch["samples.modality"][row].as_py() == "video":
+        yield _times(batch["samples.image_times_s"][row].as_py() or [])
 
 
 def _content(item: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,7 @@ from transforms.readers.base import Extent, Fault, Item, Record, excerpt
 from transforms.readers.columns import Columns
 from transforms.readers.csv_table import read_csv
 from transforms.readers.fields import Fields, Repair, RowError, as_json, to_fields
+from transforms.readers.html import Extractor, extracted, read_html
 from transforms.readers.huggingface import read_huggingface
 from transforms.readers.json_array import read_json
 from transforms.readers.jsonl import read_jsonl
@@ -26,12 +27,15 @@ from transforms.readers.media import read_media
 from transforms.readers.parquet import read_parquet
 from transforms.readers.source import SourceConfig
 from transforms.readers.text import read_text
+from transforms.readers.warc import read_warc
+from transforms.readers.webdataset import read_webdataset
 from transforms.rows import MakeRows, Origin, RejectRow, SampleRow, storable
 from transforms.units import SourceFile, Unit
 
 READERS: dict[str, Callable[[Extent], Iterator[Item]]] = {
     "jsonl": read_jsonl, "json": read_json, "parquet": read_parquet, "csv": read_csv, "text": read_text,
-    "media": read_media, "huggingface": read_huggingface,
+    "html": read_html, "warc": read_warc, "webdataset": read_webdataset, "media": read_media,
+    "huggingface": read_huggingface,
 }  # fmt: skip
 _SHOWN_COLUMNS = 50
 
@@ -99,8 +103,9 @@ def ingest_unit(task: UnitTask, root: Path, data: Path, config: IngestConfig) ->
     excluded = {(file, position) for file, position in json.loads(task.excluded)}
     limits = config.rows_per_part, config.bytes_per_part
     samples = SampleWriter(data / "samples", unit, task.fingerprint, *limits)
-    with RejectWriter(data / "rejects", unit) as rejects, closing(SeenIds()) as seen:
-        intake = Intake(root, config, unit, excluded, seen)
+    pages = Extractor(config.source(unit.source).html)
+    with RejectWriter(data / "rejects", unit) as rejects, closing(SeenIds()) as seen, closing(pages):
+        intake = Intake(root, config, unit, excluded, seen, pages)
         for row in intake.rows():
             if isinstance(row, SampleRow):
                 samples.add(row)
@@ -116,9 +121,11 @@ class Intake:
     """Reads a unit: its records become sample rows, its faults rejects, and both are counted as inputs."""
 
     def __init__(
-        self, root: Path, config: IngestConfig, unit: Unit, excluded: set[tuple[int, int]], seen: SeenIds
-    ) -> None:
+        self, root: Path, config: IngestConfig, unit: Unit, excluded: set[tuple[int, int]], seen: SeenIds,
+        pages: Extractor,
+    ) -> None:  # fmt: skip
         self.inputs = 0
+        self._pages = pages
         self._root, self._config, self._unit, self._excluded, self._seen = root, config, unit, excluded, seen
         self._source = config.source(unit.source)
         self._columns: set[str] = set()
@@ -147,8 +154,9 @@ class Intake:
         make = MakeRows(
             self._root, self._source.media_root, config.image, config.video, config.audio, config.max_row_bytes, alone
         )
-        for item in READERS[file.reader](extent):
+        for found in READERS[file.reader](extent):
             self.inputs += 1
+            item = extracted(found, self._source, self._pages)
             if isinstance(item, Fault):
                 yield origin.reject(item.position, item.reason, item.error, excerpt=item.excerpt)
                 continue

@@ -21,4 +21,8 @@ REASONS: dict[str, str] = {
     "no_stream": "the file holds no stream of the wanted kind",
     "timeout": "the decoder took longer than the time limit",
     "too_large": "the file or row is larger than the limit",
+    "html_timeout": "the page took longer to parse than the time limit",
+    "html_failed": "the page cannot be parsed",
+    "no_text": "the page has no main text",
+    "http_error": "the server answered with an error",
 }

@@ -1,5 +1,6 @@
 """A rule: the value that is measured, its bound, and the reason code that a dropped row carries."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,18 +19,31 @@ class Rule:
     bound: Literal["min", "max"]
     threshold: str  # the field in the stage's section of params, dotted, e.g. "gopher.min_words"
     sentence: str  # what it means, for a person
+    origin: str = "gradsift"  # who published it
 
     def limit(self, params: Any) -> float:
-        """Returns the threshold that stands in `params` (a config object or a nested mapping)."""
+        """Returns the threshold that stands in `params` (a config object or a nested mapping); NaN if none does."""
         found = params
         for key in self.threshold.split("."):
-            found = found[key] if isinstance(found, Mapping) else getattr(found, key)
-        return float(found)
+            found = _get(found, key)
+        return math.nan if found is None else float(found)
+
+    def is_on(self, params: Any) -> bool:
+        """Returns whether the rule drops rows: it has a threshold, and its family is not switched off."""
+        *path, _ = self.threshold.split(".")
+        found = params
+        for key in path:
+            found = _get(found, key)
+        return _get(found, "drop") is not False and not math.isnan(self.limit(params))
 
     def drops(self, values: "np.ndarray[Any, Any]", params: Any) -> "np.ndarray[Any, Any]":
-        """Returns (n,) bool: which of `values` (n,) fail; null (NaN) values never fail."""
+        """Returns (n,) bool: which of `values` (n,) fail; null (NaN) values never fail, nor any at a NaN limit."""
         limit = self.limit(params)
         return values < limit if self.bound == "min" else values > limit
+
+
+def _get(section: Any, key: str) -> Any:
+    return section.get(key) if isinstance(section, Mapping) else getattr(section, key, None)
 
 
 def verdict(failed: Mapping[str, "np.ndarray[Any, Any]"], rows: int) -> tuple[pa.Array, pa.Array]:

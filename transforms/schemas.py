@@ -5,6 +5,7 @@ A folder under `data/` holds parts; a part has the schema of its folder. All sid
 """
 
 import json
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -80,34 +81,46 @@ REJECTS = pa.schema(
     ]
 )
 
-CLEAN_VALUES = (
-    ("chars", pa.int64()),
-    ("words", pa.int64()),
-    ("lines", pa.int64()),
-    ("nonsymbol_words", pa.int64()),
-    ("mean_word_length", pa.float64()),
-    ("hash_ratio", pa.float64()),
-    ("ellipsis_ratio", pa.float64()),
-    ("bullet_line_ratio", pa.float64()),
-    ("ellipsis_line_ratio", pa.float64()),
-    ("alpha_word_ratio", pa.float64()),
-    ("stop_words", pa.int64()),
-    ("dup_line_ratio", pa.float64()),
-    ("dup_paragraph_ratio", pa.float64()),
-    ("dup_line_char_ratio", pa.float64()),
-    ("dup_paragraph_char_ratio", pa.float64()),
-    *((f"top_{n}_gram_char_ratio", pa.float64()) for n in (2, 3, 4)),
-    *((f"dup_{n}_gram_char_ratio", pa.float64()) for n in range(5, 11)),
-)
+CLEAN_COUNTS = (
+    "chars", "words", "lines",
+    "nonsymbol_words", "stop_words",
+    "c4_sentences", "c4_lorem_ipsum_lines", "c4_brace_lines", "c4_long_word_lines", "c4_open_lines", "c4_short_lines",
+    "c4_script_lines", "c4_policy_lines", "c4_citations",
+)  # fmt: skip
+CLEAN_RATIOS = (
+    "mean_word_length", "hash_ratio", "ellipsis_ratio", "bullet_line_ratio", "ellipsis_line_ratio", "alpha_word_ratio",
+    "dup_line_ratio", "dup_paragraph_ratio", "dup_line_char_ratio", "dup_paragraph_char_ratio",
+    *(f"top_{n}_gram_char_ratio" for n in (2, 3, 4)),
+    *(f"dup_{n}_gram_char_ratio" for n in range(5, 11)),
+    "line_end_ratio", "short_line_ratio", "line_repeat_char_ratio", "newline_word_ratio",
+)  # fmt: skip
+# Rules of a file of their own: named here, not imported, so that a new one leaves the stages before `clean` alone.
+CLEAN_EXTRA = tuple(sorted(f"extra_{p.stem}" for p in Path(__file__).parent.glob("text/extra/[!_]*.py")))
+SPAN = pa.struct([("kind", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
+SHARE = pa.struct([("language", pa.string()), ("ratio", pa.float32())])
 
 CLEAN = pa.schema(
     [
         ("sample_id", pa.string()),
         ("clean_text", pa.large_string()),
+        ("c4_text", pa.large_string()),  # what C4's rules leave of clean_text; null where that is all of it
         ("key_hash", pa.binary(16)),  # of the key text and the payloads; null where both are empty
+        ("mojibake_fixes", pa.int32()),
+        ("controls_removed", pa.int32()),
+        ("boilerplate_lines", pa.int32()),  # lines that repeat over the source
         ("language", pa.string()),
         ("language_score", pa.float64()),
-        *CLEAN_VALUES,
+        ("languages", pa.list_(SHARE)),  # of the characters, by paragraph; largest first
+        ("mixed_language", pa.bool_()),
+        ("pii", pa.list_(SPAN)),  # character offsets into clean_text
+        ("pii_count", pa.int32()),
+        *((name, pa.int64()) for name in CLEAN_COUNTS),
+        *((name, pa.float64()) for name in CLEAN_RATIOS),
+        ("benchmark_item", pa.string()),  # benchmark:row of the item that overlaps most; null if none does
+        ("benchmark_overlap", pa.float64()),  # share of that item's distinct n-grams that the text has
+        ("benchmark_ngrams", pa.int32()),  # how many those are
+        ("benchmark_word_ratio", pa.float64()),  # share of the text's words in n-grams of any item
+        *((name, pa.float64()) for name in CLEAN_EXTRA),
         ("rule_quality", pa.float64()),  # share of the rules that the row passes
         *_VERDICT,
     ]
@@ -121,6 +134,14 @@ DEDUP = pa.schema(
         ("matched_id", pa.string()),  # the survivor, for a row dropped here
         ("similarity", pa.float64()),
         *_VERDICT,
+    ]
+)
+
+DEDUP_LINES = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("corpus_dup_line_ratio", pa.float64()),  # of the characters: lines that stand in another kept row too
+        ("corpus_dup_paragraph_ratio", pa.float64()),
     ]
 )
 
@@ -225,6 +246,7 @@ PARTS: dict[str, pa.Schema] = {
     "rejects": REJECTS,
     "clean": CLEAN,
     "dedup": DEDUP,
+    "dedup/lines": DEDUP_LINES,
     "quality": QUALITY,
     "tokens/raw": TOKENS_RAW,
     "tokens": TOKENS,

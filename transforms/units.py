@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from scoring.files import file_digest
 from transforms import parts
 from transforms.decode.probe import HEAD_BYTES
-from transforms.readers import parquet
+from transforms.readers import parquet, warc, webdataset
 from transforms.readers.base import BrokenError, Extent, chunks, compression
 from transforms.readers.files import list_files, uri_of, walk
 from transforms.readers.huggingface import local_paths
@@ -29,6 +29,9 @@ from transforms.rejects import REASONS
 
 PIECE_BYTES = 64 << 20  # a longer file of rows becomes several units
 GROUP_BYTES = 256 << 20
+_PIECES: dict[str, Callable[[Path, int], list[int]]] = {
+    "parquet": parquet.piece_bounds, "warc": warc.piece_bounds, "webdataset": webdataset.piece_bounds,
+}  # fmt: skip
 _GROUP_CUT = 64  # a group ends after a file whose hash is divisible by it
 
 
@@ -94,7 +97,8 @@ def plan(root: Path, source: SourceConfig, max_row_bytes: int) -> list[Unit]:
         return [_dataset(root, source, path) for path in source.paths]
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         files = list(pool.map(partial(examine, root, source), list_files(root, source)))
-    singles = [f for f in files if f.is_fault or f.reader == "media" or (f.reader == "text" and source.whole_file)]
+    alone = ("media", "html", *(["text"] if source.whole_file else []))
+    singles = [f for f in files if f.is_fault or f.reader in alone]
     rows = [f for f in files if f not in set(singles)]
     return [*_groups(source, singles), *(u for f in rows for u in _pieces(root, source, f, max_row_bytes))]
 
@@ -144,17 +148,24 @@ def _group(source: SourceConfig, files: list[SourceFile]) -> Unit:
 def _pieces(root: Path, source: SourceConfig, file: SourceFile, max_row_bytes: int) -> Iterator[Unit]:
     for start, end in _bounds(root / file.uri, file):
         extent = Extent(root, root / file.uri, source, max_row_bytes, start, end)
-        yield Unit(source.name, (file,), start, end, media_digest(extent, file.uri, file.reader))
+        yield Unit(source.name, (file,), start, end, _media(extent, file))
+
+
+def _media(extent: Extent, file: SourceFile) -> str | None:
+    """Returns the digest of the media beside the file that its rows hang on; None: they have no media at all."""
+    if file.reader == "webdataset":
+        return "" if webdataset.holds_media(extent) else None
+    return media_digest(extent, file.uri, file.reader)
 
 
 def _bounds(path: Path, file: SourceFile) -> list[tuple[int, int | None]]:
-    """Returns the pieces of a file: byte ranges of JSON lines, ranges of row groups of Parquet."""
+    """Returns the pieces of a file: byte ranges of JSON lines, WARC and tar, ranges of row groups of Parquet."""
     if file.size <= PIECE_BYTES or file.packed:
         return [(0, None)]
     if file.reader == "jsonl":
         bounds = list(range(0, file.size, PIECE_BYTES))
-    elif file.reader == "parquet":
-        bounds = parquet.piece_bounds(path, PIECE_BYTES)
+    elif file.reader in _PIECES:
+        bounds = _PIECES[file.reader](path, PIECE_BYTES)
     else:
         return [(0, None)]
     return list(zip(bounds, [*bounds[1:], None], strict=True))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipelines import catalog
+from pipelines import catalog, params
 from pipelines.project import Project
 from scoring.errors import DataError
 from transforms import schemas
@@ -145,7 +145,9 @@ def test_rule_values_tell_how_far_each_row_is_from_each_threshold(project: Proje
     found = {code: values for code, *values in rows}
     assert found["gopher_short_doc"] == [47, pytest.approx(-3 / 50), True, 1]
     assert found["gopher_long_doc"] == [47, pytest.approx((100_000 - 47) / 100_000), False, 1]
-    assert len(found) == len([r for r in catalog.rules() if r.stage == "clean"])  # quality has not judged it
+    assert len(found) == len(
+        [r for r in catalog.rules() if r.value in builders.CLEAN["s01"]]
+    )  # quality has not judged it
     assert ask(project, "SELECT count(*) FROM rule_values WHERE sample_id IN ('s06', 's08')") == [(0,)]
     failed = ask(
         project, "SELECT sample_id, list(code ORDER BY code) FROM rule_values WHERE failed GROUP BY 1 ORDER BY 1"
@@ -194,3 +196,10 @@ def test_a_failed_build_leaves_the_old_catalog(project: Project, monkeypatch: py
         catalog.build(project)
     assert catalog.path(project).read_bytes() == before
     assert not [p.name for p in project.data.iterdir() if p.name.startswith(".tmp-")]
+
+
+def test_a_threshold_without_end_drops_nothing(tmp_path: Path) -> None:
+    gopher = {**params.read(builders.REPO / "params.yaml").tree["clean"]["gopher"], "max_hash_ratio": float("inf")}
+    project = builders.complete_project(tmp_path, clean={"gopher": gopher})
+    found = ask(project, "SELECT DISTINCT threshold FROM rule_values WHERE code = 'gopher_too_many_hashes'")
+    assert found == [(float("inf"),)]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,12 @@ def assert_close(found: dict[str, Any], truth: dict[str, Any]) -> None:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A finished project; no test changes it."""
     return run(tmp_path_factory.mktemp("gradients"))
+
+
+def copied(project: Project, root: Path) -> Project:
+    """Returns a copy of the finished project at `root`, for a test that goes on from it."""
+    shutil.copytree(project.root, root, dirs_exist_ok=True)
+    return text_projects.project(root, ROWS, dropped=DROPPED)
 
 
 def test_every_row_has_values_or_a_note(project: Project) -> None:
@@ -125,8 +132,8 @@ def test_the_same_twice(project: Project, tmp_path: Path) -> None:
     assert outputs(run(tmp_path)) == outputs(project)
 
 
-def test_rerun_skips_and_force_ends_in_the_same_bytes(tmp_path: Path) -> None:
-    project = run(tmp_path)
+def test_rerun_skips_and_force_ends_in_the_same_bytes(project: Project, tmp_path: Path) -> None:
+    project = copied(project, tmp_path)
     first = outputs(project)
     times = {p: p.stat().st_mtime_ns for p in project.folder("gradients").rglob("*.parquet")}
     gradients.run(project)
@@ -199,15 +206,15 @@ def test_new_rows_leave_old_ones_until_the_target_drifts(tmp_path: Path) -> None
     assert all(p.stat().st_mtime_ns > t for p, t in first.items())
 
 
-def test_another_reference_makes_new_directions(tmp_path: Path) -> None:
-    project = run(tmp_path)
+def test_another_reference_makes_new_directions(project: Project, tmp_path: Path) -> None:
+    project = copied(project, tmp_path)
     first = outputs(project)
     run(tmp_path, reference={"seed": 9})
     assert all(outputs(project)[name] != first[name] for name in first)
 
 
-def test_a_damaged_file_of_directions_is_written_again(tmp_path: Path) -> None:
-    project = run(tmp_path)
+def test_a_damaged_file_of_directions_is_written_again(project: Project, tmp_path: Path) -> None:
+    project = copied(project, tmp_path)
     first = outputs(project)
     damaged = project.folder("gradients") / "directions" / "checkpoint-02.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:-4])

@@ -9,14 +9,17 @@ from pipelines import ingest
 
 def test_every_shared_file_is_accounted_for(shared: Path, tmp_path: Path) -> None:
     names = ["text_zh", "parquet", "web", "multimodal"]
-    sources = [{"name": n, "paths": [str(shared / n)]} for n in names]
+    pages = {"extractor": "resiliparse"}
+    sources = [{"name": n, "paths": [str(shared / n)], "html": pages} for n in names]
     ingest.run(project(tmp_path, sources, max_reject_ratio=1.0))
     counts = metrics(tmp_path)
     assert counts["files"] == sum(p.is_file() for n in names for p in (shared / n).rglob("*"))
     seen = set(ask(tmp_path, "samples", "DISTINCT uri")) | set(ask(tmp_path, "rejects", "DISTINCT uri"))
-    assert len(seen) == counts["files"]
+    assert len(seen) == counts["files"] - 1  # warcio-example-digest.warc holds requests and no document
     assert counts["by_source"]["text_zh"]["rejects"] == 0
-    assert counts["by_source"]["web"]["by_reason"] == {"unsupported_format": 29}
+    web = counts["by_source"]["web"]
+    assert (web["inputs"], web["rows"]) == (87, 64)
+    assert web["by_reason"] == {"unsupported_format": 23}
 
 
 def test_shared_rows_with_mappings(shared: Path, tmp_path: Path) -> None:

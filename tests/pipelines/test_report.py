@@ -30,9 +30,22 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A project that has its report; no test changes it."""
+    project = builders.complete_project(tmp_path_factory.mktemp("it's [a] report"))
+    builders.write_reference_metrics(project)
+    report.run(project)
+    return project
+
+
+def page_in(project: Project) -> str:
+    return report.page_path(project).read_text(encoding="utf-8")
+
+
 def page_of(project: Project) -> str:
     report.run(project)
-    return report.page_path(project).read_text(encoding="utf-8")
+    return page_in(project)
 
 
 def metrics_of(project: Project) -> dict[str, Any]:
@@ -58,8 +71,8 @@ class Balanced(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_shows_every_section(project: Project) -> None:
-    page = page_of(project)
+def test_the_page_shows_every_section(reported: Project) -> None:
+    page = page_in(reported)
     parser = Balanced()
     parser.feed(page)
     assert parser.open == []
@@ -76,13 +89,13 @@ def test_the_page_shows_every_section(project: Project) -> None:
         assert words in page
 
 
-def test_the_page_asks_nothing_of_a_network(project: Project) -> None:
-    page = page_of(project).replace('xmlns="http://www.w3.org/2000/svg"', "")
+def test_the_page_asks_nothing_of_a_network(reported: Project) -> None:
+    page = page_in(reported).replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert not re.search(r"https?://|//\w+\.\w|src=|url\(|@import|<link|<script|<iframe", page)
 
 
-def test_text_of_the_data_cannot_become_part_of_the_page(project: Project) -> None:
-    page = page_of(project)
+def test_text_of_the_data_cannot_become_part_of_the_page(reported: Project) -> None:
+    page = page_in(reported)
     assert "Rivers &lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; hills.␛[31m" in page
     assert "<script" not in page
     assert "\x1b" not in page
@@ -98,15 +111,13 @@ def test_the_same_data_gives_the_same_bytes_however_it_lies_in_parts(project: Pr
     assert {p: (other.root / p).read_bytes() for p in written} == written
 
 
-def test_nothing_written_tells_where_the_project_lies(project: Project) -> None:
-    page_of(project)
-    for path in [report.page_path(project), project.metrics("report"), *(project.root / "plots").iterdir()]:
-        assert str(project.root.parent) not in path.read_text(encoding="utf-8")
+def test_nothing_written_tells_where_the_project_lies(reported: Project) -> None:
+    for path in [report.page_path(reported), reported.metrics("report"), *(reported.root / "plots").iterdir()]:
+        assert str(reported.root.parent) not in path.read_text(encoding="utf-8")
 
 
-def test_metrics_hold_the_totals(project: Project) -> None:
-    report.run(project)
-    found = metrics_of(project)
+def test_metrics_hold_the_totals(reported: Project) -> None:
+    found = metrics_of(reported)
     assert (found["inputs"], found["rows"], found["rejects"], found["read_in_part"], found["kept"]) == (15, 11, 4, 1, 6)
     assert found["dropped"] == {"clean": 3, "dedup": 1, "quality": 1}
     assert found["by_reason"]["clean.gopher_short_doc"] == 2
@@ -117,11 +128,9 @@ def test_metrics_hold_the_totals(project: Project) -> None:
     assert found["plan"]["rows"] == 5
 
 
-def test_plots_are_tables_for_dvc(project: Project) -> None:
-    report.run(project)
-
+def test_plots_are_tables_for_dvc(reported: Project) -> None:
     def rows(name: str) -> list[dict[str, str]]:
-        with (project.root / "plots" / f"{name}.csv").open(encoding="utf-8") as file:
+        with (reported.root / "plots" / f"{name}.csv").open(encoding="utf-8") as file:
             return list(csv.DictReader(file))
 
     assert {r["stage"]: int(r["rows"]) for r in rows("funnel")} == {
@@ -173,9 +182,8 @@ def test_examples_come_from_both_ends(tmp_path: Path) -> None:
     assert "Examples" not in page_of(none)
 
 
-def test_the_summary_tells_the_run_in_a_few_lines(project: Project) -> None:
-    report.run(project)
-    assert report.summary(project).splitlines() == [
+def test_the_summary_tells_the_run_in_a_few_lines(reported: Project) -> None:
+    assert report.summary(reported).splitlines() == [
         "15 inputs became 11 rows and 4 rejects",
         "          2 not_an_object",
         "          1 bad_json",
@@ -188,7 +196,7 @@ def test_the_summary_tells_the_run_in_a_few_lines(project: Project) -> None:
         "6 rows kept (54.5 % of rows)",
         "819 tokens: text 182, image 256, video 256, audio 125",
         "5 rows in 2 shards, 4.46T FLOPs",
-        f"report: {report.page_path(project)}",
+        f"report: {report.page_path(reported)}",
     ]
 
 

@@ -14,8 +14,9 @@ from builders import batch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms import dedup, schemas
-from transforms.parts import Part
+from transforms import dedup, near, schemas
+from transforms.dedup_steps import Corpus, FindCopies, JudgeParts, MatchBundles
+from transforms.parts import Part, Task
 
 Row = tuple[str, bytes | None, float | None, bool | None]  # sample_id, key, quality, kept by clean
 
@@ -28,7 +29,7 @@ def read(rows: list[Row]) -> pa.RecordBatch:
     """Returns the columns that the stage reads."""
     names = ("sample_id", "key_hash", "rule_quality", "kept")
     found = batch(schemas.CLEAN, [dict(zip(names, row, strict=True)) for row in rows])
-    columns = {f"clean.{c}": found[c] for c in dedup.READS["clean"]}
+    columns = {f"clean.{c}": found[c] for c in dedup.KEYS["clean"]}
     return pa.record_batch({"sample_id": found["sample_id"], **columns})
 
 
@@ -36,18 +37,20 @@ def run(cut: list[list[Row]], buckets: int) -> dict[str, dict[str, Any]]:
     """Returns the verdicts by sample id of a corpus cut into parts, by the transform's own steps without Beam."""
     offered: dict[int, list[Part]] = defaultdict(list)
     for number, rows in enumerate(cut):
-        for bucket, found in dedup.split(dedup.candidates(read(rows)), buckets):
+        for bucket, found in dedup.split(dedup.candidates(read(rows), number), buckets):
             offered[bucket].append(Part(str(number), "", found))
     heard: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     for bucket in offered.values():
         random.Random(0).shuffle(bucket)
         for part in dedup.lost(bucket):
             heard[part.name].append(part.batch)
-    schema = pa.schema([("key", pa.binary()), ("survivor", pa.string())])
-    judged = [
-        dedup.judge(read(rows), pa.Table.from_batches(heard[str(n)], schema=schema)) for n, rows in enumerate(cut)
-    ]
+    judged = [judge(rows, number, heard[str(number)]) for number, rows in enumerate(cut)]
     return {row["sample_id"]: row for found in judged for row in found.to_pylist()}
+
+
+def judge(rows: list[Row], number: int, heard: list[pa.RecordBatch]) -> pa.RecordBatch:
+    settled = dedup.settle(read(rows), number, pa.Table.from_batches(heard, schema=dedup.SURVIVORS))
+    return dedup.judge(settled, near.NEAR.empty_table())
 
 
 def naive(rows: list[Row]) -> dict[str, dict[str, Any]]:
@@ -115,21 +118,50 @@ def test_survivor_is_the_best_then_the_first_by_id() -> None:
 def test_a_hundred_thousand_equal_rows_cross_the_shuffle_once_a_part() -> None:
     rows: list[Row] = [(f"s{k:06d}", key(5), 1.0, True) for k in range(100_000)]
     cut = [rows[k : k + 4000] for k in range(0, len(rows), 4000)]
-    assert sum(dedup.candidates(read(part)).num_rows for part in cut) == len(cut)
+    assert sum(dedup.candidates(read(part), k).num_rows for k, part in enumerate(cut)) == len(cut)
     found = run(cut, 3)
     assert [s for s, v in found.items() if v["kept"]] == ["s000000"]
 
 
 def test_no_rows_make_a_batch_of_the_schema() -> None:
-    found = dedup.judge(read([]), pa.table({"key": pa.array([], pa.binary()), "survivor": pa.array([], pa.string())}))
+    found = judge([], 0, [])
     assert found.schema == schemas.DEDUP
     assert found.num_rows == 0
+
+
+def test_what_shares_a_key_with_a_near_duplicate_goes_with_it() -> None:
+    rows: list[Row] = [
+        ("a", key(1), 1.0, True),
+        ("b", key(1), 0.9, True),
+        ("c", key(2), 1.0, True),
+        ("d", None, 1.0, True),
+    ]
+    settled = dedup.settle(read(rows), 3, dedup.SURVIVORS.empty_table())
+    matched = pa.table([[dedup.refs(3, 1)[0]], ["c"], [0.8]], schema=near.NEAR)
+    found = {row["sample_id"]: row for row in dedup.judge(settled, matched).to_pylist()}
+    for lost in "ab":
+        verdict = {"cluster": "c", "survivor": False, "matched_id": "c", "similarity": 0.8, "kept": False}
+        assert found[lost] == {"sample_id": lost, **verdict, "reasons": ["duplicate_near"]}
+    assert [found[s]["kept"] for s in "cd"] == [True, True]
+
+
+NEAR = {"enabled": True, "ngram": 5, "bands": 14, "rows": 8, "min_similarity": 0.75, "max_leaders": 32, "seed": 7}
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_the_limit_is_a_share(share: float) -> None:
     with pytest.raises(ValueError, match="max_source_loss must be in"):
-        dedup.DedupConfig(max_source_loss=share)
+        dedup.DedupConfig(max_source_loss=share, near=near.NearConfig(**NEAR))
+
+
+@pytest.mark.parametrize(
+    "change", [{"ngram": 0}, {"bands": 0}, {"rows": 0}, {"max_leaders": 0}, {"seed": -1}, {"min_similarity": 0.0},
+               {"min_similarity": 1.1}, {"min_similarity": float("nan")}]
+)  # fmt: skip
+def test_the_signature_makes_sense(change: dict[str, Any]) -> None:
+    (name,) = change
+    with pytest.raises(ValueError, match=name):
+        near.NearConfig(**{**NEAR, **change})
 
 
 class Types(PipelineVisitor):
@@ -143,13 +175,15 @@ class Types(PipelineVisitor):
 
 
 def test_no_element_is_pickled() -> None:
-    pipeline = beam.Pipeline()
-    items = pipeline | beam.Create([Part("p", "f", read([]))]).with_output_types(Part)
-    assert (items | "Dedup" >> dedup.Dedup(Path("data"), 2)).element_type is Part
+    pipeline, config = beam.Pipeline(), near.NearConfig(**NEAR)
+    corpus = Corpus(Path("data"), (Task("p", "f"),))
+    names = pipeline | beam.Create(["p"]).with_output_types(str)
+    _ = names | "Find" >> FindCopies(corpus, config, 2, 2)
+    assert (names | "Match" >> MatchBundles(corpus, config, 1) | "Judge" >> JudgeParts(corpus)).element_type is Part
     types = Types()
     pipeline.visit(types)
-    ours = {label: kind for label, kind in types.found.items() if label.startswith("Dedup/")}
-    assert len(ours) >= 7
+    ours = {k: v for k, v in types.found.items() if k.startswith(("Find/", "Match/", "Judge/")) and "/Spread" not in k}
+    assert len(ours) >= 12
     for label, kind in ours.items():
         assert kind is not BeamAny, label
         assert not any(name in repr(coders.registry.get_coder(kind)) for name in ("Pickle", "FastPrimitives")), label

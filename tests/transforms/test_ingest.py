@@ -179,7 +179,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"sources": [{"name": "a", "paths": ["x"]}] * 2}, "sources must have unique names"),
     ({"sources": [{"name": "A", "paths": ["x"]}]}, "ingest.sources[0]: name 'A'"),
     ({"sources": [{"name": "a", "path": "x"}]}, "ingest.sources[0].path: unknown key"),
-    ({"sources": [{"name": "a", "paths": ["x"], "format": "warc"}]}, "ingest.sources[0].format"),
+    ({"sources": [{"name": "a", "paths": ["x"], "format": "arc"}]}, "ingest.sources[0].format"),
     ({"rows_per_part": 0}, "rows_per_part 0"),
     ({"rows_per_part": 5000}, "rows_per_part 5000"),
     ({"bytes_per_part": 0}, "bytes_per_part 0"),

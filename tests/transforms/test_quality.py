@@ -18,7 +18,7 @@ from transforms.quality import QualityConfig, Scorer
 
 CONFIG = params.read(REPO / "params.yaml").section("quality", QualityConfig)
 HEAD = Head(np.random.default_rng(1).normal(scale=20.0, size=384), 0.0)  # steep: it shows any difference
-LONG = "A long text wanders on about " + "rivers and hills, and then about people, " * 400
+LONG = "A long text wanders on about " + "rivers and hills, and then about people, " * 150
 
 
 def change(**values: object) -> QualityConfig:

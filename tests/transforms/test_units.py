@@ -40,7 +40,7 @@ def test_files_of_rows_are_units_and_files_of_one_sample_are_grouped(tmp_path: P
     assert sorted(found, key=len) == [
         [("a.jsonl", "jsonl")],
         [("e.csv", "csv")],
-        [("b.txt", "text"), ("c.html", "unsupported_format"), ("d.jsonl", "empty_file"), ("f.png", "media")],
+        [("b.txt", "text"), ("c.html", "html"), ("d.jsonl", "empty_file"), ("f.png", "media")],
     ]
     paragraphs = planned(tmp_path, "raw/b.txt", whole_file=False)
     assert [u.files[0].reader for u in paragraphs] == ["text"]

@@ -12,13 +12,18 @@ from transforms.decode import tool
 from transforms.decode.errors import MediaError
 
 # `video` is an audio-video container: only `probe` knows whether there are pictures in it.
-Kind = Literal["image", "audio", "video", "parquet", "jsonl", "json", "text", "gzip", "zstd", "empty", "unknown"]
+Kind = Literal[
+    "image", "audio", "video", "parquet", "warc", "tar", "jsonl", "json", "html", "text", "gzip", "zstd", "empty",
+    "unknown",
+]  # fmt: skip
 
 HEAD_BYTES = 4096
 _PROBE_BYTES = 16 << 20
 
 # Regular expressions over the first bytes, the first that matches wins.
 _MAGIC: tuple[tuple[bytes, Kind], ...] = (
+    (rb".{257}ustar(\x00|  \x00)", "tar"),  # first: the name of its first member may look like anything
+    (rb"WARC/\d\.\d\s", "warc"),
     (rb"PAR1", "parquet"),
     (rb"\x1f\x8b", "gzip"),
     (rb"\x28\xb5\x2f\xfd", "zstd"),
@@ -48,6 +53,9 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
 )
 _SIGNATURES = tuple((re.compile(pattern, re.S), kind) for pattern, kind in _MAGIC)
 _TEXT_SUFFIXES = (".txt", ".text", ".md", ".rst", ".csv", ".tsv", ".html", ".htm", ".xml")
+_HTML = re.compile(
+    rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)[\s>]", re.I | re.S
+)
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
@@ -113,6 +121,8 @@ def _sniff_text(head: bytes, suffix: str) -> Kind:
         return "jsonl"
     if suffix == ".json":
         return "jsonl" if _is_lines(head) else "json"
+    if _HTML.match(head):
+        return "html"
     if _is_utf8(head):
         return _sniff_json(head)
     return "text" if suffix in _TEXT_SUFFIXES else "unknown"

@@ -1,15 +1,19 @@
 """What every reader yields, and how it gets at the bytes of a file in bounded memory."""
 
 import codecs
+import io
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import zstandard
 
 from transforms.readers.source import SourceConfig
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 CHUNK_BYTES = 1 << 20
 EXCERPT_BYTES = 2048
@@ -137,6 +141,41 @@ def _joined(stream: Iterator[bytes]) -> Iterator[bytes]:
         raise
     if held:
         yield b"".join(held)
+
+
+def stream(path: Path, start: int = 0) -> BinaryIO:
+    """Returns `path` from byte `start` as a file, decompressed; `tell` counts what was read, decompressed.
+
+    Raises:
+      OSError: the file cannot be opened. Reading raises what `chunks` raises.
+    """
+    file = path.open("rb")
+    if not compression(file.read(4)):
+        file.seek(start)
+        return file
+    file.close()
+    return io.BufferedReader(_Unpacked(chunks(path)), CHUNK_BYTES)
+
+
+class _Unpacked(io.RawIOBase):
+    """The pieces of a decompressed file as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._piece, self._given = pieces, memoryview(b""), 0
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._given
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        self._piece = self._piece or memoryview(next(self._pieces, b""))
+        room = memoryview(buffer)
+        size = min(len(room), len(self._piece))
+        room[:size], self._piece = self._piece[:size], self._piece[size:]
+        self._given += size
+        return size
 
 
 def utf8_chunks(extent: Extent) -> Iterator[bytes]:

@@ -1,21 +1,104 @@
-"""Normal forms of a text: the clean text that every later stage reads, and the key that duplicates share."""
+"""The normal form of a text: the clean text that every later stage reads."""
 
-import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from transforms.text import words
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from scoring.config import config
+from transforms.text import normalize_kernel, words
 
 Form = Literal["NFC", "NFKC"]
 
 # Patterns begin with a plain character class: then `re` skips to the first match several times faster.
 _NEWLINES = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]+")
+_UNCLEAN = re.compile(f"{_NEWLINES.pattern}|{_CONTROLS.pattern}")
+_LINES = re.compile("[^\n]*\n|[^\n]+")
 _STARTER = "\u034f"  # combining grapheme joiner: invisible, ends a run of marks
-_MAX_MARKS = 30
+_MAX_ROUNDS = 8  # of repair; nothing seen needs more than three
+_MAX_SEGMENT = 65536  # characters of a line that are repaired together; bounds what ftfy's loops may cost
+
+
+@config
+class NormalizeConfig:
+    """What the clean text of a row is."""
+
+    unicode_form: Form
+    fix_mojibake: bool  # undo UTF-8 that was read as another encoding
+
+
+@dataclass(frozen=True)
+class Normalized:
+    """Clean texts; by row, whether mojibake was repaired (0 or 1), and how many control characters went."""
+
+    texts: pa.LargeStringArray
+    mojibake_fixes: pa.Int32Array
+    controls_removed: pa.Int32Array
+
+
+def normalize_batch(texts: pa.LargeStringArray, config: NormalizeConfig) -> Normalized:
+    """Returns the `Normalized` of `texts`; null rows stay null in all of it.
+
+    Python sees only the rows that `triage` cannot call clean. Where mojibake is repaired, the C1 controls are
+    read as Windows-1252, as browsers do (U+0085 is an ellipsis then, not a line end), before `normalize`.
+    Normalising twice changes nothing.
+    """
+    mask = _flags(texts, config) != 0
+    rows = [_settled(text, config) for text in texts.filter(pa.array(mask)).to_pylist()]
+    counts = np.zeros((2, len(texts)), np.int32)
+    counts[:, mask] = np.array([row[1:] for row in rows], np.int32).reshape(-1, 2).T
+    if rows:
+        texts = pc.replace_with_mask(texts, pa.array(mask), pa.array([row[0] for row in rows], pa.large_string()))
+    null = texts.is_null().to_numpy(zero_copy_only=False)
+    return Normalized(texts, *(pa.array(values, pa.int32(), mask=null) for values in counts))
+
+
+def _flags(texts: pa.LargeStringArray, config: NormalizeConfig) -> normalize_kernel.Bytes:
+    """Returns (rows,) uint8 flags of `triage`; 0 is clean."""
+    found = normalize_kernel.tables(config.unicode_form, _UNCLEAN, mojibake=config.fix_mojibake)
+    data, offsets, valid = normalize_kernel.buffers(texts)
+    return normalize_kernel.triage(data, offsets, valid, *found)
+
+
+def _settled(text: str, config: NormalizeConfig) -> tuple[str, int, int]:
+    """Returns the fixed point of repair and normal form, whether anything was repaired, controls removed."""
+    repaired = repair(text, config)
+    fixed, removed = repaired != text, 0
+    for _ in range(_MAX_ROUNDS):
+        broken = _NEWLINES.sub("\n", repaired)
+        bare = _CONTROLS.sub("", broken)
+        removed += len(broken) - len(bare)
+        text = _composed(bare, config.unicode_form)
+        repaired = repair(text, config)
+        if repaired == text:
+            break
+        fixed = True
+    return text, int(fixed), removed
+
+
+def repair(text: str, config: NormalizeConfig) -> str:
+    """Returns `text` with its mojibake undone, line by line, by `ftfy.fix_encoding` (nothing else of ftfy)."""
+    if not config.fix_mojibake or text.isascii():
+        return text
+    lines = _LINES.findall(text)
+    suspect = _flags(pa.array(lines, pa.large_string()), config) & normalize_kernel.SUSPECT
+    for row in np.flatnonzero(suspect):
+        lines[row] = _repaired(lines[row])
+    return "".join(lines)
+
+
+def _repaired(line: str) -> str:
+    import ftfy
+    from ftfy.badness import is_bad
+
+    pieces = (line[k : k + _MAX_SEGMENT] for k in range(0, len(line), _MAX_SEGMENT))
+    return "".join(ftfy.fix_encoding(piece) if is_bad(piece) else piece for piece in pieces)
 
 
 def normalize(text: str, form: Form) -> str:
@@ -25,7 +108,10 @@ def normalize(text: str, form: Form) -> str:
     damage. Runs of more than 30 combining marks are broken by U+034F (Stream-Safe Text Format, UAX #15 §13):
     ordering an unbroken run takes quadratic time. Normalising twice changes nothing.
     """
-    text = _CONTROLS.sub("", _NEWLINES.sub("\n", text))
+    return _composed(_CONTROLS.sub("", _NEWLINES.sub("\n", text)), form)
+
+
+def _composed(text: str, form: Form) -> str:
     if text.isascii():
         return text
     once = unicodedata.normalize(form, _stream_safe(text))
@@ -36,53 +122,8 @@ def normalize(text: str, form: Form) -> str:
 def _mark_runs(limit: int) -> re.Pattern[str]:
     nonstarters = (c for c in range(limit) if unicodedata.combining(chr(c)))
     mark = f"[{words.char_class(nonstarters)}]"
-    return re.compile(f"{mark}{mark}{{{_MAX_MARKS - 1}}}(?={mark})")
+    return re.compile(f"{mark}{mark}{{{normalize_kernel.MAX_MARKS - 1}}}(?={mark})")
 
 
 def _stream_safe(text: str) -> str:
     return _mark_runs(words.limit(text)).sub(rf"\g<0>{_STARTER}", text)
-
-
-@cache
-def _numbers(limit: int) -> re.Pattern[str]:
-    """Returns what becomes `0`: a digit run that no letter touches."""
-    letter = f"[{words.spaced_class(limit)}]"
-    return re.compile(rf"\d(?<!{letter}.)\d*+(?!{letter})", re.DOTALL)
-
-
-@cache
-def _gaps(limit: int) -> re.Pattern[str]:
-    """Returns what becomes a space, but for the `+` and `#` of `_LOOSE`."""
-    points = {*map(ord, words.punctuation() - set("+#")), 0x200B}
-    gap = words.char_class(c for c in points if c < limit)
-    return re.compile(f"[{gap}][{gap}]*+")
-
-
-_LOOSE = re.compile(r"[+#](?:(?<![\w+#].)[+#]*+|[+#]*+(?=\w))", re.DOTALL)  # all but those that end a word
-
-
-def key_text(text: str) -> str:
-    """Returns what `text` shares with its duplicates: lower case, numbers 0, punctuation and space one space.
-
-    Distinct words never share a key: combining marks stay, punctuation inside a word leaves a gap (`can't` is
-    not `cant`), digits that are part of a word are no number (`mp3` is not `mp4`), and a `+` or `#` that ends
-    a word is part of it (`C++` is not `C`). Soft hyphens are dropped. The result is NFC.
-    """
-    lowered = normalize(text.lower().replace("\u00ad", ""), "NFC")
-    limit = words.limit(lowered)
-    spaced = _gaps(limit).sub(" ", _LOOSE.sub(" ", _numbers(limit).sub("0", lowered)))
-    return " ".join(spaced.split())
-
-
-def key_hash(text: str | None, payloads: Iterable[bytes]) -> bytes | None:
-    """Returns the 16-byte hash of the key of `text` and of `payloads` in order; None if there is nothing to hash."""
-    key = key_text(text) if text else ""
-    digests = [hashlib.blake2b(payload, digest_size=16).digest() for payload in payloads]
-    if not key and not digests:
-        return None
-    return hashlib.blake2b(b"".join(digests) + key.encode(), digest_size=16, salt=_count(digests)).digest()
-
-
-def _count(digests: list[bytes]) -> bytes:
-    """Returns how many digests stand before the text, so that no text can pass for a payload."""
-    return len(digests).to_bytes(8, "little")

@@ -17,13 +17,9 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cache
 
-import numpy as np
-
-_UNSPACED_RANGES = (
+UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
     (0x1000, 0x109F),  # Burmese
     (0x1780, 0x17FF),  # Khmer
@@ -43,11 +39,9 @@ _UNSPACED_RANGES = (
     (0x1AFF0, 0x1B16F),
     (0x20000, 0x3FFFF),
 )
-UNSPACED = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _UNSPACED_RANGES)
-_INVISIBLE = (0x00AD, 0x200C, 0x200D, 0x2060)  # format characters that stand inside words
-_RUNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~…—–。！？，、·•"
+INVISIBLE = (0x00AD, 0x200C, 0x200D, 0x2060)  # format characters that stand inside words
+RUNS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~…—–。！？，、·•"
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
-_UNSPACED_START = re.compile(f"[{UNSPACED}]")
 
 
 def limit(text: str) -> int:
@@ -73,13 +67,13 @@ def char_class(points: Iterable[int]) -> str:
 def mark_class(limit: int) -> str:
     """Returns the class of combining marks and in-word format characters below code point `limit`."""
     marks = (c for c in range(limit) if unicodedata.category(chr(c))[0] == "M")
-    return char_class({*marks, *_INVISIBLE})
+    return char_class({*marks, *INVISIBLE})
 
 
 @cache
 def spaced_class(limit: int) -> str:
     """Returns the class of letters, digits and marks of spaced scripts below code point `limit`."""
-    unspaced = {c for first, last in _UNSPACED_RANGES for c in range(first, last + 1)}
+    unspaced = {c for first, last in UNSPACED for c in range(first, last + 1)}
     return char_class(c for c in range(limit) if chr(c).isalnum() and c not in unspaced) + mark_class(limit)
 
 
@@ -87,66 +81,4 @@ def spaced_class(limit: int) -> str:
 def punctuation() -> frozenset[str]:
     """Returns the punctuation set of W′: every Unicode P*, all ASCII symbols, and ´ ∶ ►."""
     found = {chr(c) for c in range(0x20000) if unicodedata.category(chr(c))[0] == "P"}
-    return frozenset(found | set(_RUNS) | set("´∶►"))
-
-
-@cache
-def _pattern(limit: int) -> re.Pattern[str]:
-    """Returns the tokenizer for texts below code point `limit`.
-
-    Possessive throughout, so it is linear and keeps no backtracking stack: a 10 MB word is one step.
-    """
-    word, mark = f"[{spaced_class(limit)}]++", f"[{mark_class(limit)}]*+"
-    inner = r"(?:['’_‐‑-]|(?<=\d)[.,](?=\d))"
-    runs = "|".join(f"{re.escape(c)}++" for c in _RUNS)
-    unspaced = rf"(?=[^\W_])[{UNSPACED}]{mark}"
-    return re.compile(rf"(?=[^\s\u200b])(?:{word}(?:{inner}{word})*+|{unspaced}|(?:{runs}|.){mark})")
-
-
-def split(text: str) -> list[str]:
-    """Returns W, the tokens of `text` in order; their characters are all of `text` but its spaces."""
-    return _pattern(limit(text)).findall(text)
-
-
-@dataclass(frozen=True)
-class Words:
-    """W of one text, each distinct token once: `vocabulary` (v,), and `codes` (w,) int64 into it."""
-
-    vocabulary: tuple[str, ...]
-    codes: "np.ndarray[Any, Any]"
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @cached_property
-    def counts(self) -> "np.ndarray[Any, Any]":
-        """(v,) int64: how often each token of the vocabulary occurs."""
-        return np.bincount(self.codes, minlength=len(self.vocabulary))
-
-    @cached_property
-    def lengths(self) -> "np.ndarray[Any, Any]":
-        """(v,) int64: characters of each token of the vocabulary."""
-        return np.fromiter(map(len, self.vocabulary), np.int64, len(self.vocabulary))
-
-    @cached_property
-    def nonsymbol(self) -> "np.ndarray[Any, Any]":
-        """(v,) bool: which tokens belong to W′, i.e. have a character outside the punctuation set.
-
-        The ends decide: a word begins with no symbol, all else is one symbol's run and then its marks.
-        """
-        symbols = punctuation()
-        outside = (t[0] not in symbols or t[-1] not in symbols for t in self.vocabulary)
-        return np.fromiter(outside, bool, len(self.vocabulary))
-
-    @cached_property
-    def unspaced(self) -> bool:
-        """Whether more than half of W′ is of scripts without spaces, where a word is one character."""
-        alone = [t[0].isalnum() and _UNSPACED_START.match(t) is not None for t in self.vocabulary]
-        inside = np.array(alone, bool) & self.nonsymbol
-        return bool(2 * self.counts[inside].sum() > self.counts[self.nonsymbol].sum())
-
-
-def intern(tokens: list[str]) -> Words:
-    """Returns the `Words` of `tokens`; codes count up in order of first occurrence."""
-    codes = {token: code for code, token in enumerate(dict.fromkeys(tokens))}
-    return Words(tuple(codes), np.fromiter(map(codes.__getitem__, tokens), np.int64, len(tokens)))
+    return frozenset(found | set(RUNS) | set("´∶►"))

@@ -53,6 +53,13 @@ ROW = b'{"id": 1, "text": "a"}'
         ("caf\xe9s".encode("latin-1"), "a", "unknown"),
         (b"\x00\x01\x02\x03", "a.txt", "unknown"),
         (b"PK\x03\x04", "a.zip", "unknown"),
+        (b"WARC/1.1\r\n", "a.txt", "warc"),
+        (b"WARCRAFT", "a.txt", "text"),
+        (b"\xff\xd8\xff.jpg".ljust(257, b"\0") + b"ustar  \x00", "a.jpg", "tar"),
+        (b"\n<!DOCTYPE HTML PUBLIC", "a", "html"),
+        ("<html>caf\xe9".encode("latin-1"), "a", "html"),
+        (b'\xef\xbb\xbf<?xml version="1.0"?><!-- a --><html xmlns="x">', "a", "html"),
+        (b"<htmlx>", "a", "text"),
     ],
 )
 def test_content_decides(head: bytes, name: str, kind: Kind) -> None:

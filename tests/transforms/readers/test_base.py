@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from transforms.readers import base
-from transforms.readers.base import BrokenError, chunks, excerpt, lines
+from transforms.readers.base import BrokenError, chunks, excerpt, lines, stream
 
 PACKERS = {"gzip": gzip.compress, "zstd": zstandard.ZstdCompressor(write_checksum=True).compress}
 TEXT = b"".join(b'{"n": %d, "t": "%s"}\n' % (k, b"lorem ipsum " * (k % 7)) for k in range(400))
@@ -98,3 +98,22 @@ def test_a_zstd_file_may_begin_with_a_skippable_frame(tmp_path: Path) -> None:
 
 def test_excerpt_is_short_text() -> None:
     assert excerpt(b"a\0\xff" + b"z" * 5000) == "a\ufffd" + "z" * (base.EXCERPT_BYTES - 3)
+
+
+@pytest.mark.parametrize("name", ["plain", *PACKERS])
+def test_a_file_is_read_as_a_stream(tmp_path: Path, name: str) -> None:
+    (tmp_path / "f").write_bytes(PACKERS[name](TEXT) if name in PACKERS else TEXT)
+    with stream(tmp_path / "f") as file:
+        first = file.readline()
+        assert file.tell() == len(first)
+        assert first + file.read(1000) == TEXT[: len(first) + 1000]
+        assert file.tell() == len(first) + 1000
+        assert file.read() == TEXT[len(first) + 1000 :]
+        assert file.read(1) == b""
+    if name in PACKERS:
+        (tmp_path / "f").write_bytes(PACKERS[name](TEXT)[:-5])
+        with stream(tmp_path / "f") as file, pytest.raises(BrokenError):
+            file.read()
+    else:
+        with stream(tmp_path / "f", 7) as file:
+            assert file.read(5) == TEXT[7:12]

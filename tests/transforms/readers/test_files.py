@@ -100,7 +100,16 @@ KINDS: list[tuple[bytes, str, str]] = [
     (b"# Title", "a.MD", "text"),
     (b"a,b", "a.csv", "csv"),
     (b"a\tb", "a.tsv", "csv"),
-    (b"<html>", "a.html", "unsupported_format"),
+    (b"<html>", "a.html", "html"),
+    (b"<p>a fragment", "a.HTM", "html"),
+    (b"<!-- x -->\n<!DOCTYPE html>", "index.php", "html"),
+    (b"<html>", "a.txt", "text"),
+    (b"WARC/1.0\r\n", "a", "warc"),
+    (b"WARC/1.0\n", "sample.warc.txt", "warc"),
+    (b"\x00\x01rubbish", "a.warc", "warc"),
+    (b"\x00\x01rubbish", "a.wet", "warc"),
+    (b"PAR1".ljust(257, b"\0") + b"ustar\x0000", "a", "webdataset"),
+    (b"\x00\x01rubbish", "a.tar", "webdataset"),
     (PNG, "a.txt", "media"),
     (PNG, "a", "media"),
     (b"PAR1", "a", "parquet"),
@@ -122,7 +131,11 @@ def test_packed_files_are_told_by_what_is_in_them() -> None:
     assert reader_of(source(), PNG, "a.png.gz", packed=True) == (
         "unsupported_format", "a compressed media file: decompress it first",
     )  # fmt: skip
-    assert reader_of(source(), b"<html>", "a.html.gz", packed=True)[1].startswith("no reader for .html files (text)")
+    assert reader_of(source(), b"<html>", "a.html.gz", packed=True)[0] == "html"
+    for name in ("a.tar.gz", "a.tgz", "a.TZST", "a.tar.zst"):
+        assert reader_of(source(), b"rubbish", name, packed=True)[0] == "webdataset"
+    words = reader_of(source(), b"<rss>", "a.xml.gz", packed=True)[1]
+    assert words.startswith("no reader for .xml files (text)")
 
 
 def test_a_format_that_params_name_is_taken_at_its_word() -> None:

@@ -6,6 +6,7 @@ import pytest
 from reading import source
 
 from transforms.readers.columns import Columns
+from transforms.readers.source import HtmlConfig
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"name": "Web"}, "name 'Web'"),
@@ -18,6 +19,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"columns": {"text": "{a!r}"}}, "text template '{a!r}'"),
     ({"columns": {"text": "{a:>3}"}}, "text template '{a:>3}'"),
     ({"columns": {"text": "{a"}}, "expected '}'"),
+    ({"markup": "html", "columns": {"text": "{a}"}}, "takes one text column, not a template"),
     ({"encoding": "utf-9"}, "encoding 'utf-9' is not known"),
     ({"encoding": "utf-16"}, "encoding 'utf-16' is not supported"),
 ]
@@ -47,3 +49,9 @@ def test_a_table_needs_a_text_or_a_medium() -> None:
     assert fault is not None
     assert fault.reason == "missing_column"
     assert fault.error.endswith("c19, …")
+
+
+@pytest.mark.parametrize("keys", [{"timeout_s": 0.0}, {"timeout_s": 4000.0}, {"max_bytes": 0}, {"max_bytes": 1 << 30}])
+def test_limits_of_pages_are_checked(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be in"):
+        HtmlConfig(**keys)

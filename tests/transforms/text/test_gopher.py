@@ -1,33 +1,16 @@
 from typing import Any
 
 import pytest
-import text_oracle
-from hypothesis import given
-from hypothesis import strategies as st
-from text_oracle import FIRST_IS_SLOW
+from measuring import values
 
-from transforms.text import gopher, words
-from transforms.text.normalize import normalize
+from transforms.text import gopher
 
 DEFAULTS: dict[str, Any] = {
+    "variant": "datatrove", "drop": True,
     "min_words": 50, "max_words": 100000, "min_mean_word_length": 3.0, "max_mean_word_length": 10.0,
     "max_hash_ratio": 0.1, "max_ellipsis_ratio": 0.1, "max_bullet_line_ratio": 0.9, "max_ellipsis_line_ratio": 0.3,
     "min_alpha_word_ratio": 0.8, "min_stop_words": 2,
 }  # fmt: skip
-
-
-def measure(text: str, language: str | None = "en") -> dict[str, float | None]:
-    return gopher.measure(text, words.intern(words.split(text)), language)
-
-
-@FIRST_IS_SLOW
-@given(st.one_of(text_oracle.TEXTS, text_oracle.PAGES), st.sampled_from(["en", "zh", None]))
-def test_equals_the_naive_reading(raw: str, language: str | None) -> None:
-    text = normalize(raw, "NFC")
-    if not text_oracle.tokens(text):
-        return
-    stop_words = {"the", "be", "to", "of", "and", "that", "have", "with"} if language == "en" else None
-    assert measure(text, language) == pytest.approx(text_oracle.gopher(text, stop_words))
 
 
 @pytest.mark.parametrize(
@@ -47,19 +30,37 @@ def test_equals_the_naive_reading(raw: str, language: str | None) -> None:
     ],
 )
 def test_by_hand(text: str, name: str, value: float | None) -> None:
-    assert measure(text)[name] == (None if value is None else pytest.approx(value))
+    assert values(text)[name] == (None if value is None else pytest.approx(value))
 
 
 def test_stop_words_are_for_languages_with_a_list() -> None:
-    assert measure("der die das", "de")["stop_words"] is None
-    assert measure("der die das", None)["stop_words"] is None
+    assert values("der die das", "de")["stop_words"] is None
+    assert values("der die das", None)["stop_words"] is None
+
+
+@pytest.mark.parametrize(
+    ("variant", "text", "name", "value"),
+    [
+        ("dolma", "a bbb, cc!!", "mean_word_length", 2.0),
+        ("dolma", "a bbb ccccccc ddddddddd.", "mean_word_length", 5.0),
+        ("dolma", "a... b… c.", "ellipsis_ratio", 1 / 6),
+        ("dolma", "* a\n- b\n• c", "bullet_line_ratio", 2 / 3),
+        ("dolma", "a...\nb…", "ellipsis_line_ratio", 1 / 2),
+        ("dclm", "a . . . b", "ellipsis_ratio", 1 / 5),
+        ("dclm", "a . . . . . . b", "ellipsis_ratio", 2 / 8),
+        ("dclm", "* a\n● b\n• c\nd", "bullet_line_ratio", 3 / 4),
+        ("dclm", "a . . .\nb. . .\nc", "ellipsis_line_ratio", 2 / 3),
+        ("dclm", "the The of of to", "stop_words", 4),
+    ],
+)
+def test_other_readings_by_hand(variant: str, text: str, name: str, value: float) -> None:
+    assert values(text, gopher=variant)[name] == pytest.approx(value)
 
 
 def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
     config = gopher.GopherConfig(**DEFAULTS)
-    values = measure("some words")
-    assert {r.value for r in gopher.RULES} == set(values)
-    assert {r.threshold for r in gopher.RULES} == {f"gopher.{name}" for name in vars(config)}
+    assert {r.value for r in gopher.RULES} == set(gopher.VALUES)
+    assert {r.threshold for r in gopher.RULES} == {f"gopher.{name}" for name in set(vars(config)) - {"variant", "drop"}}
     assert all(r.bound == r.threshold.split(".")[1][:3] and r.sentence for r in gopher.RULES)
 
 

@@ -2,30 +2,9 @@ import time
 
 import pytest
 import text_oracle
-from hypothesis import given
-from hypothesis import strategies as st
-from text_oracle import FIRST_IS_SLOW
+from measuring import values
 
-from transforms.text import gopher, normalize, repetition, words
-
-
-def measure(text: str) -> dict[str, float]:
-    return repetition.measure(text, words.intern(words.split(text)))
-
-
-@FIRST_IS_SLOW
-@given(st.one_of(text_oracle.PAGES, text_oracle.TEXTS))
-def test_equals_the_naive_reading(raw: str) -> None:
-    text = normalize.normalize(raw, "NFC")
-    if text_oracle.tokens(text):
-        assert measure(text) == pytest.approx(text_oracle.repetition(text), abs=1e-12)
-
-
-@FIRST_IS_SLOW
-@given(st.text(st.sampled_from("ab"), min_size=1, max_size=80).map(" ".join))
-def test_equals_the_naive_reading_where_almost_all_repeats(text: str) -> None:
-    assert measure(text) == pytest.approx(text_oracle.repetition(text), abs=1e-12)
-
+from transforms.text import keys, normalize, repetition
 
 CYCLE = "v w x y z v w x y z v w x y z"
 
@@ -59,23 +38,45 @@ CYCLE = "v w x y z v w x y z v w x y z"
     ],
 )
 def test_by_hand(text: str, name: str, value: float) -> None:
-    assert measure(text)[name] == pytest.approx(value)
+    assert values(text)[name] == pytest.approx(value)
 
 
 def test_a_repeat_inside_what_was_jumped_over_is_not_seen() -> None:
     # 5-grams at 0–4 are new; 5 repeats 0 and is jumped over, so `z q r s t` at 9 … is met first at 10
     text = "v w x y z v w x y z q r s t u z q r s t"
-    assert measure(text)["dup_5_gram_char_ratio"] == pytest.approx(text_oracle.greedy(text.split(), 5) / len(text))
+    assert values(text)["dup_5_gram_char_ratio"] == pytest.approx(text_oracle.greedy(text.split(), 5) / len(text))
+
+
+@pytest.mark.parametrize(
+    ("variant", "text", "name", "value"),
+    [
+        # all copies count, over lines and their characters; pieces are stripped
+        ("dclm", "x\n\ny\n x \nx", "dup_line_ratio", 3 / 4),
+        ("dclm", "xx\n\ny\n xx \nxx", "dup_line_char_ratio", 6 / 7),
+        ("dclm", "p\n\nq\n\n\n p", "dup_paragraph_ratio", 2 / 3),
+        # the longest of those that tie, without spaces, over the characters of W′; 0 if none repeats
+        ("dclm", "c d, aa b c d aa b", "top_2_gram_char_ratio", 2 * 3 / 10),
+        ("dclm", "aa bb c", "top_2_gram_char_ratio", 0),
+        # words in any copy count once
+        ("dclm", CYCLE, "dup_5_gram_char_ratio", 1),
+        ("dclm", "ab c d e f g ab c d e f", "dup_5_gram_char_ratio", 12 / 13),
+        ("rpv2", "c d aa b, C D AA B.", "top_2_gram_char_ratio", 2 * 2 / 10),
+        ("rpv2", CYCLE.upper()[:9] + " " + CYCLE[:9], "dup_5_gram_char_ratio", 1),
+        ("rpv2", "x\nx", "dup_line_ratio", None),
+    ],
+)
+def test_other_readings_by_hand(variant: str, text: str, name: str, value: float | None) -> None:
+    assert values(text, repetition=variant)[name] == (None if value is None else pytest.approx(value))
 
 
 def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
-    assert {r.value for r in repetition.RULES} == set(measure("some words"))
-    fields = repetition.RepetitionConfig.__dataclass_fields__
+    assert {r.value for r in repetition.RULES} == set(repetition.VALUES)
+    fields = set(repetition.RepetitionConfig.__dataclass_fields__) - {"variant", "drop"}
     assert {r.threshold for r in repetition.RULES} == {f"repetition.{name}" for name in fields}
 
 
 def test_negative_thresholds_are_refused() -> None:
-    fields = dict.fromkeys(repetition.RepetitionConfig.__dataclass_fields__, 0.1)
+    fields = {**dict.fromkeys(repetition.RepetitionConfig.__dataclass_fields__, 0.1), "variant": "dclm", "drop": True}
     repetition.RepetitionConfig(**fields)
     with pytest.raises(ValueError, match="max_top_2_gram_char_ratio must be at least 0, not -1"):
         repetition.RepetitionConfig(**{**fields, "max_top_2_gram_char_ratio": -1})
@@ -100,8 +101,6 @@ HOSTILE = {
 def test_hostile_texts_take_linear_time(name: str) -> None:
     started = time.process_time()
     text = normalize.normalize(HOSTILE[name], "NFC")
-    normalize.key_text(text)
-    found = words.intern(words.split(text))
-    gopher.measure(text, found, "en")
-    repetition.measure(text, found)
+    keys.key_text(text)
+    values(text)
     assert time.process_time() - started < 12

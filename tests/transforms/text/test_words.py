@@ -4,9 +4,10 @@ import unicodedata
 import pytest
 import text_oracle
 from hypothesis import given
+from measuring import values
 from text_oracle import FIRST_IS_SLOW
 
-from transforms.text import words
+from transforms.text import scan, words
 
 
 @pytest.mark.parametrize(
@@ -32,19 +33,19 @@ from transforms.text import words
     ],
 )
 def test_boundaries(text: str, expected: list[str]) -> None:
-    assert words.split(text) == expected
+    assert scan.split(text) == expected
 
 
 @FIRST_IS_SLOW
 @given(text_oracle.TEXTS)
 def test_equals_the_character_by_character_tokenizer(text: str) -> None:
-    assert words.split(text) == text_oracle.tokens(text)
+    assert scan.split(text) == text_oracle.tokens(text)
 
 
 def test_every_letter_of_an_unspaced_script_is_a_word() -> None:
     letters = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isalnum() and unicodedata.category(chr(c))[0] != "M"]
     tallies = {chr(c) for c in range(0x1D372, 0x1D377)}  # numerals whose name alone is ideographic
-    alone = {c for c in letters if words.split(c + "x") == [c, "x"]}
+    alone = {c for c in letters if scan.split(c + "x") == [c, "x"]}
     assert alone == {c for c in letters if text_oracle.kind(c) == "unspaced"} - tallies
 
 
@@ -52,23 +53,12 @@ def test_every_letter_of_an_unspaced_script_is_a_word() -> None:
 @given(text_oracle.TEXTS)
 def test_keeps_every_character_but_spaces(text: str) -> None:
     kept = "".join(c for c in text if not (c.isspace() or c == "\u200b"))
-    assert "".join(words.split(text)) == kept
-
-
-@FIRST_IS_SLOW
-@given(text_oracle.TEXTS)
-def test_interned_words_are_the_same_words(text: str) -> None:
-    tokens = words.split(text)
-    found = words.intern(tokens)
-    assert [found.vocabulary[k] for k in found.codes] == tokens
-    assert found.counts.tolist() == [tokens.count(t) for t in found.vocabulary]
-    outside = [not all(text_oracle.is_punctuation(c) for c in t) for t in found.vocabulary]
-    assert found.nonsymbol.tolist() == outside
+    assert "".join(scan.split(text)) == kept
 
 
 @pytest.mark.parametrize(("text", "unspaced"), [("one two", False), ("汉字 a", True), ("汉 a", False), ("。。", False)])
 def test_a_text_is_unspaced_if_most_of_its_words_are(text: str, unspaced: bool) -> None:
-    assert words.intern(words.split(text)).unspaced is unspaced
+    assert (values(text)["mean_word_length"] is None) is unspaced
 
 
 def test_char_class_joins_neighbours() -> None:

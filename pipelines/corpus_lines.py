@@ -1,0 +1,59 @@
+"""What rows share with other rows of the corpus, line by line and paragraph by paragraph: a step of stage `dedup`.
+
+Reads:      clean (clean_text) and the `kept` columns that it is given
+Writes:     dedup/lines (schemas.DEDUP_LINES), and under it keys (LINE_KEYS of each part) and shared.npy
+Guarantees: the values do not depend on part size, order or workers; a part whose rows share the same lines as before
+            keeps its bytes, however the corpus grows.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipelines import key_files, stage, tables
+from pipelines.project import Project
+from scoring import files
+from transforms import parts, schemas
+from transforms.lines import LINE_KEYS, ListLineKeys, MeasureSharedLines
+
+MODULE = "pipelines.corpus_lines"
+FOLDER, KEYS = "dedup/lines", "dedup/lines/keys"
+_BATCH_ROWS = 1 << 20
+
+
+def run(project: Project, *, kept: parts.Reads) -> None:
+    """Writes `dedup/lines` for every part of `samples`.
+
+    `kept` names the folders whose `kept` columns say which rows take part, e.g. {"clean": ["kept"]}. A row that
+    they drop has nulls, and what it shares with others does not count for them either.
+    """
+    reads = {**kept, "clean": ["clean_text", *kept.get("clean", ())]}
+    wanted = stage.tasks(project, module=MODULE, config=None, reads=reads)
+    key_files.write(project, KEYS, ListLineKeys(), wanted=wanted, reads=reads, schema=LINE_KEYS)
+    path = project.folder(FOLDER) / "shared.npy"
+    if not wanted:
+        parts.remove_strays(path.parent, ())
+        return
+    with tables.working(project) as connection:
+        digests = _find_shared(connection, project.folder(KEYS), path)
+    done = key_files.with_shares(wanted, digests)
+    key_files.write(project, FOLDER, MeasureSharedLines(path), wanted=done, reads=reads, schema=schemas.DEDUP_LINES)
+
+
+def _find_shared(connection: Any, folder: Path, path: Path) -> dict[str, str]:
+    """Writes the keys that two rows or more have to `path`, ascending; returns the digest of each part's share."""
+    connection.execute(
+        f"CREATE TEMP TABLE shared AS SELECT key FROM {tables.scan(folder)} GROUP BY key HAVING sum(rows) > 1"
+    )
+    files.write_atomic(path, lambda temporary: _write_keys(connection, temporary))
+    return key_files.shares(connection, folder, "shared", ["key"])
+
+
+def _write_keys(connection: Any, path: str) -> None:
+    """Writes table `shared` as an .npy file of uint64, a batch at a time."""
+    ((count,),) = connection.sql("SELECT count(*) FROM shared").fetchall()
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<u8", "fortran_order": False, "shape": (count,)})
+        for batch in connection.sql("SELECT key FROM shared ORDER BY key").to_arrow_reader(_BATCH_ROWS):
+            file.write(batch.column(0).to_numpy(zero_copy_only=False).astype("<u8", copy=False).tobytes())
