@@ -35,9 +35,8 @@ _EXAMPLES = 3
 
 def texts(paths: Sequence[Path], limit_bytes: float) -> list[str]:
     """Returns the normalised texts of JSONL files, taken in turn, up to a number of bytes; made ones without files."""
-    sources = [iter(path.open(encoding="utf-8")) for path in paths]
     found, size = [], 0
-    for text in _made() if not sources else _in_turn(sources):
+    for text in raw_texts(paths):
         clean = normalize(text, "NFC")
         if clean.strip():
             found.append(clean)
@@ -45,6 +44,11 @@ def texts(paths: Sequence[Path], limit_bytes: float) -> list[str]:
         if size >= limit_bytes:
             break
     return found
+
+
+def raw_texts(paths: Sequence[Path]) -> Iterator[str]:
+    """Yields the texts of JSONL files, taken in turn; without files made ones, without end."""
+    return _in_turn([iter(path.open(encoding="utf-8")) for path in paths]) if paths else _made()
 
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:

@@ -10,10 +10,17 @@ import pyarrow as pa
 from transforms.text.measure import Measured, measure
 
 
-def config(gopher: str = "datatrove", repetition: str = "datatrove", c4: str = "tfds", least: int = 5) -> Any:
+def config(
+    gopher: str = "datatrove",
+    repetition: str = "datatrove",
+    c4: str = "tfds",
+    least: int = 5,
+    words: str = "characters",
+) -> Any:
     """Returns what the kernels read of params."""
     space = types.SimpleNamespace
     return space(
+        words=words,
         gopher=space(variant=gopher),
         repetition=space(variant=repetition),
         c4=space(variant=c4, min_line_words=least),

@@ -23,7 +23,7 @@ from transforms import benchmarks, lines, schemas
 from transforms.models import MapWithModel
 from transforms.parts import Part, Reads
 from transforms.rules import Rule, verdict
-from transforms.text import c4, decontaminate, extra, fineweb, gopher, keys, language, measure, pii, repetition
+from transforms.text import c4, decontaminate, extra, fineweb, gopher, keys, language, measure, pii, repetition, segment
 from transforms.text.lid_model import Detector
 from transforms.text.normalize import NormalizeConfig, normalize_batch
 
@@ -54,6 +54,7 @@ class CleanConfig:
     normalize: NormalizeConfig
     boilerplate: lines.BoilerplateConfig
     language: language.LanguageConfig
+    words: segment.Words  # of scripts without spaces
     pii: pii.PiiConfig
     decontaminate: decontaminate.DecontaminateConfig
     gopher: gopher.GopherConfig

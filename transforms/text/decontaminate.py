@@ -24,8 +24,8 @@ from scoring.config import config
 from transforms.readers.source import SourceConfig
 from transforms.rules import Rule
 from transforms.text.benchmark_kernels import CASED, hash_items, search
-from transforms.text.lines import buffers
 from transforms.text.tables import MARK, UNSPACED, WORD, classes
+from transforms.text.utf8 import own_buffers
 
 _FILTER_BITS = 16  # of the filter, an n-gram: one lookup in 16 passes it by chance
 
@@ -130,7 +130,7 @@ def _letters() -> tuple[Array, Array]:
 
 def ngram_pairs(texts: pa.LargeStringArray, *, ngram: int, min_words: int) -> tuple[Array, Array, Array]:
     """Returns (hashes (p,) uint64, the text of each (p,) int64, words of each text (n,) int64), nothing sorted."""
-    data, offsets, _ = buffers(texts)
+    data, offsets, _ = own_buffers(texts)
     found, starts = np.empty(len(data) // 2 + len(texts), np.uint64), np.zeros(len(texts) + 1, np.int64)
     words = np.zeros(len(texts), np.int64)
     hash_items(data, offsets, _letters(), ngram, min_words, found, starts, words)
@@ -171,7 +171,7 @@ def hits(texts: pa.LargeStringArray, index: Index | None) -> Hits:
     """
     if index is None:
         return Hits(*(pa.nulls(len(texts), kind) for _, kind in VALUES))
-    data, offsets, live = buffers(texts)
+    data, offsets, live = own_buffers(texts)
     best, counts, ratios = np.full(len(texts), -1, np.int64), np.zeros(len(texts), np.int32), np.zeros(len(texts))
     arrays = (index.hashes, index.starts, index.postings, index.sizes, index.lengths, index.filter)
     seen = (*(np.full(n, -1, np.int32) for n in (len(index.hashes), len(index.sizes))), np.zeros_like(index.sizes))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from transforms.text import key_kernel, key_tables, words
 from transforms.text.normalize import normalize
+from transforms.text.utf8 import buffers
 
 Array = np.ndarray[Any, Any]
 Payloads = Sequence[bytes]  # what tells the media of one row apart from other media
@@ -68,7 +69,7 @@ def key_texts(texts: pa.LargeStringArray) -> pa.LargeStringArray:
 
 def _write(texts: pa.LargeStringArray, lower: Array, *, strict: bool) -> tuple[pa.LargeStringArray, Array]:
     """Returns the keys of texts, and (n,) bool: which were too odd to have one."""
-    data, offsets = buffers(texts)
+    data, offsets, _ = buffers(texts)
     out = np.empty(3 * int(offsets[-1] - offsets[0]) // 2 + 1, np.uint8)
     ends, odd = np.zeros(len(texts) + 1, np.int64), np.zeros(len(texts), np.bool_)
     tables = (key_tables.simple(), lower, key_tables.properties())
@@ -76,20 +77,11 @@ def _write(texts: pa.LargeStringArray, lower: Array, *, strict: bool) -> tuple[p
     return pa.LargeStringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(out[: ends[-1]])), odd
 
 
-def buffers(texts: pa.LargeStringArray) -> tuple[Array, Array]:
-    """Returns the UTF-8 bytes (b,) uint8 and the offsets (n + 1,) int64 of strings without nulls."""
-    if not len(texts):
-        return np.frombuffer(b"", np.uint8), np.frombuffer(bytes(8), np.int64)
-    _, offsets, data = texts.buffers()
-    found = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return np.frombuffer(data or b"", np.uint8), found
-
-
 def key_hashes(texts: pa.LargeStringArray, payloads: Iterable[Payloads]) -> pa.FixedSizeBinaryArray:
     """Returns the 16-byte hash of the key of each text and of the row's payloads; null where there is neither."""
     keys, rows = key_texts(texts), list(payloads)
     out = np.empty((len(keys), 2), np.uint64)
-    key_kernel.hash_keys(*buffers(keys), out)
+    key_kernel.hash_keys(*buffers(keys)[:2], out)
     null = pc.equal(pc.binary_length(keys), 0).to_numpy(zero_copy_only=False)
     for k, row in enumerate(rows):
         if row:

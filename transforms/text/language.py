@@ -17,6 +17,7 @@ from scoring.errors import ToolError
 from transforms.text.lid_kernels import add_up, embed, judge
 from transforms.text.lid_model import Detector, Tables, unpack
 from transforms.text.lid_scan import CHARS, LETTERS, OWNER, SCRIPT, SCRIPTS, SHOUTED, START, STOP, paragraphs
+from transforms.text.utf8 import buffers
 
 UNDETERMINED = "und"
 MAX_CHARS = 5000  # of a paragraph that the model reads
@@ -71,7 +72,7 @@ def identify_batch(texts: pa.LargeStringArray, detector: Detector, config: Langu
     `language` and `language_score`: of the whole text; `und` and 0 if it has no letter. `languages`: each language's
     share of the characters, largest first. `mixed_language`: whether a second one has `min_mixed_ratio`.
     """
-    data, offsets = _utf8(texts)
+    data, offsets = buffers(texts)[:2]
     found = paragraphs(data, offsets, config.max_paragraphs, MAX_CHARS)
     sums, counts = embed(*_lowered(data, found), detector.tables)
     judged = _judge(found, sums, counts, detector.tables, config, len(texts))
@@ -134,15 +135,6 @@ def _shares(judged: _Judged, names: pa.Array, absent: Array, min_mixed_ratio: fl
         "languages": pa.ListArray.from_arrays(offsets, values, type=LANGUAGES, mask=pa.array(absent)),
         "mixed_language": pa.array(mixed, mask=absent),
     }
-
-
-def _utf8(texts: pa.LargeStringArray) -> tuple[Array, Array]:
-    """Returns the bytes behind `texts` (n,), and (n + 1,) int64 where each begins in them."""
-    _, offsets, data = texts.buffers()
-    if offsets is None or data is None:
-        return np.zeros(0, np.uint8), np.zeros(len(texts) + 1, np.int64)
-    found = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
-    return np.frombuffer(data, np.uint8), found
 
 
 def _lowered(data: Array, found: Array) -> tuple[Array, Array, Array]:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from transforms.text.jit import kernel
+from transforms.text.utf8 import own_buffers
 
 _K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _DOCUMENT, _PARAGRAPH = np.uint64(0x13198A2E03707344), np.uint64(0x243F6A8885A308D3)  # seeds: other hashes than lines'
@@ -135,7 +136,7 @@ def _hash_all(data: Array, offsets: Array, live: Array, lines: Any, paragraphs: 
 
 def hash_lines(texts: pa.LargeStringArray) -> Hashed:
     """Returns the hashes of every line, paragraph and text of `texts`."""
-    data, offsets, live = buffers(texts)
+    data, offsets, live = own_buffers(texts)
     most = int(np.count_nonzero(data == 10) + np.count_nonzero(data == 13)) + len(texts)
     lines, paragraphs = _room(most, len(texts)), _room(most, len(texts))
     documents = np.zeros(len(texts), np.uint64)
@@ -151,20 +152,6 @@ def _cut(segments: Segments) -> Segments:
     """Returns `segments` without the room behind the last."""
     size = segments.starts[-1]
     return Segments(segments.hashes[:size].copy(), segments.chars[:size].copy(), segments.starts)
-
-
-def buffers(texts: pa.LargeStringArray) -> tuple[Array, Array, Array]:
-    """Returns the UTF-8 bytes (b,) uint8, the offsets (n + 1,) int64 into them and (n,) bool: which are not null.
-
-    The bytes are those of `texts` alone, also where it is a slice; nothing is copied.
-    """
-    live = texts.is_valid().to_numpy(zero_copy_only=False)
-    if not len(texts):
-        return np.empty(0, np.uint8), np.zeros(1, np.int64), live
-    _, offsets, data = texts.buffers()
-    places = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    return held[places[0] : places[-1]], places - places[0], live
 
 
 @kernel
@@ -219,7 +206,7 @@ def remove_lines(
     `hashes` (h,) uint64 ascend. With `bounds` (n, 2) int64, text k loses only lines in `hashes[low:high]`, which
     ascend. What stays keeps its bytes, line ends included; without a line to remove the texts come back as they are.
     """
-    data, offsets, live = buffers(texts)
+    data, offsets, live = own_buffers(texts)
     removed, ends = np.zeros(len(texts), np.int32), np.zeros(len(texts) + 1, np.int64)
     if bounds is None:
         bounds = np.tile(np.array([0, len(hashes)], np.int64), (len(texts), 1))

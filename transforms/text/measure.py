@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from transforms.text import c4, fineweb, gopher, repetition
+from transforms.text import c4, fineweb, gopher, repetition, segment
 from transforms.text.jit import kernel
 from transforms.text.scan import ALONE, OUTSIDE, Sheet, intern, lines, sheet, token_hashes, tokens
 from transforms.text.tables import byte_classes, classes, lower
+from transforms.text.utf8 import buffers
 
 Array = np.ndarray[Any, Any]
 
@@ -54,32 +55,20 @@ def measure(texts: pa.LargeStringArray, languages: Sequence[str | None], judged:
       texts: (n,) normalised: `\\n` is the only line end, no control characters.
       languages: (n,) ISO codes; the stop-word rule needs them.
       judged: (n,) bool: where it is false only the counts are made.
-      config: with sections gopher, repetition, c4, fineweb.
+      config: with `words` and the sections gopher, repetition, c4, fineweb.
     """
-    data, offsets = buffers(texts)
+    data, offsets, alive = buffers(texts)
     out = np.full((len(texts), len(VALUES)), np.nan)
     target, ends = np.empty(len(data) + 1, np.uint8), np.zeros(len(texts) + 1, np.int64)
     stop_words, stop_from = _stop_words(languages)
-    valid = np.asarray(texts.is_valid()) & judged
-    work, row = sheet(_SIZE), 0
+    valid = alive & judged
+    work, row, read, cuts = sheet(_SIZE), 0, _readings(config), segment.cuts(texts, config.words)
     while True:
-        row = _measure(data, offsets, row, valid, stop_words, stop_from, _readings(config), work, out, target, ends)
+        row = _measure(data, offsets, row, valid, stop_words, stop_from, read, cuts, work, out, target, ends)
         if row == len(texts):
             break
         work = sheet(2 * len(work.hashes))
     return Measured(_columns(out, texts), _edited(texts, offsets, target, ends, out))
-
-
-def buffers(texts: pa.LargeStringArray) -> tuple[Array, Array]:
-    """Returns the UTF-8 bytes (b,) uint8 and the offsets (n + 1,) int64 of `texts`, without a copy."""
-    _, offsets, data = texts.buffers()
-    if offsets is None or not len(texts):
-        return np.frombuffer(b"", np.uint8), np.frombuffer(bytes(8), np.int64)
-    found = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    found.setflags(write=False)
-    view = np.frombuffer(data or b"", np.uint8)
-    view.setflags(write=False)  # files' buffers are read-only, and each kind of array is compiled for
-    return view, found
 
 
 def _readings(config: Any) -> Readings:
@@ -111,12 +100,12 @@ def _stop_words(languages: Sequence[str | None]) -> tuple[Array, Array]:
 @kernel
 def _measure(
     data: Array, offsets: Array, row: int, judged: Array, stop_words: Array, stop_from: Array, read: Readings,
-    sheet: Sheet, out: Array, target: Array, ends: Array,
+    cuts: Array, sheet: Sheet, out: Array, target: Array, ends: Array,
 ) -> int:  # fmt: skip
     """Fills the rows of `out` from `row` on; returns the first that the sheet is too small for, or their number."""
     while row < len(judged):
         start, stop = offsets[row], offsets[row + 1]
-        words, full = tokens(data, start, stop, read.table, read.narrow, sheet), lines(data, start, stop, sheet)
+        words, full = tokens(data, start, stop, read.table, read.narrow, cuts, sheet), lines(data, start, stop, sheet)
         if words < 0 or full < 0:
             return row
         newlines = _count(data, start, stop, words, full, sheet, out[row])

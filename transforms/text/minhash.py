@@ -16,7 +16,7 @@ from transforms.text import key_tables
 from transforms.text.jit import kernel
 from transforms.text.key_kernel import ONES, Bits, bytes_before, decode, load, mixed
 from transforms.text.key_tables import MARK, UNSPACED
-from transforms.text.keys import buffers
+from transforms.text.utf8 import buffers
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +31,7 @@ def factors(count: int, seed: int) -> Array:
 
 def signatures(keys: pa.LargeStringArray, ngram: int, bands: int, rows: int, seed: int) -> tuple[Array, Array]:
     """Returns (n, bands) uint64 band hashes and (n,) int64 shingles, repeats counted; 0 bands where there is none."""
-    data, offsets = buffers(keys)
+    data, offsets, _ = buffers(keys)
     found, counts = np.zeros((len(keys), bands), np.uint64), np.zeros(len(keys), np.int64)
     scratch = np.empty(_longest(offsets) + 1, np.uint64)
     least = np.empty(bands * rows, np.uint32)
@@ -41,7 +41,7 @@ def signatures(keys: pa.LargeStringArray, ngram: int, bands: int, rows: int, see
 
 def shingles(keys: pa.LargeStringArray, ngram: int) -> pa.LargeListArray:
     """Returns the set of each key's shingles, as sorted distinct uint64 hashes."""
-    data, offsets = buffers(keys)
+    data, offsets, _ = buffers(keys)
     ends = np.zeros(len(keys) + 1, np.int64)
     out = np.empty(int(offsets[-1] - offsets[0]) + 1, np.uint64)
     collect(data, offsets, key_tables.properties(), ngram, out, ends)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from scoring.config import config
 from transforms.text import normalize_kernel, words
+from transforms.text.utf8 import buffers
 
 Form = Literal["NFC", "NFKC"]
 
@@ -62,7 +63,7 @@ def normalize_batch(texts: pa.LargeStringArray, config: NormalizeConfig) -> Norm
 def _flags(texts: pa.LargeStringArray, config: NormalizeConfig) -> normalize_kernel.Bytes:
     """Returns (rows,) uint8 flags of `triage`; 0 is clean."""
     found = normalize_kernel.tables(config.unicode_form, _UNCLEAN, mojibake=config.fix_mojibake)
-    data, offsets, valid = normalize_kernel.buffers(texts)
+    data, offsets, valid = buffers(texts)
     return normalize_kernel.triage(data, offsets, valid, *found)
 
 

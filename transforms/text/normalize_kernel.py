@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from transforms.text.jit import kernel
 from transforms.text.scan import point
@@ -20,24 +19,6 @@ SUSPECT = 2
 _TABLE_END = 0x30000  # no code point above has a decomposition, a combining class or a part in a composition
 MAX_MARKS = 30
 _CHANGES = 255  # in the form table: always for the slow path
-
-
-class Buffers(NamedTuple):
-    """UTF-8 bytes of all rows, (rows + 1,) offsets into them, (rows,) whether a row is not null."""
-
-    data: Bytes
-    offsets: Offsets
-    valid: "np.ndarray[Any, np.dtype[np.bool_]]"
-
-
-def buffers(texts: pa.LargeStringArray) -> Buffers:
-    """Returns views of the buffers of `texts`; a null row may have bytes that mean nothing."""
-    _, offsets, data = texts.buffers()
-    count = len(texts)
-    ends = np.frombuffer(offsets, np.int64) if offsets is not None and count else np.zeros(1, np.int64)
-    chars = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
-    valid = texts.is_valid().to_numpy(zero_copy_only=False)
-    return Buffers(chars, ends[texts.offset if count else 0 :][: count + 1], np.asarray(valid, np.bool_))
 
 
 class Tables(NamedTuple):

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from transforms.text.jit import kernel
-from transforms.text.normalize_kernel import Bytes, Offsets, buffers
+from transforms.text.normalize_kernel import Bytes, Offsets
 from transforms.text.pii_fold import LETTER, fold, folds
+from transforms.text.utf8 import buffers
 
 EMAIL, NUMBER, IBAN, IPV6, TOKEN, KEY_BLOCK, ASSIGNMENT = range(7)  # groups: what may begin inside a window
 MAX_LOCAL, MAX_DOMAIN, MAX_KEYWORD, MAX_IPV6 = 64, 255, 24, 40

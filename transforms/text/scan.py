@@ -36,6 +36,7 @@ SEED = np.uint64(0x243F6A8885A308D3)
 _NEWLINE = 10
 
 Array = np.ndarray[Any, Any]
+_NO_CUTS = np.zeros(0, np.int64)
 
 
 class Sheet(NamedTuple):
@@ -201,10 +202,28 @@ def sign_end(data: Array, at: int, stop: int, table: Array, first: int, kind: in
 
 
 @kernel
-def token_end(data: Array, at: int, stop: int, table: Array) -> tuple[int, int, int]:
+def cut_end(data: Array, at: int, stop: int, table: Array, cuts: Array) -> int:
+    """Returns where the unspaced word at `at` ends: at the next of `cuts`, ascending, or where the letters do."""
+    low, high = 0, len(cuts)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if cuts[middle] <= at else (low, middle)
+    limit = min(stop, cuts[low]) if low < len(cuts) else stop
+    while at < limit:
+        char, after = point(data, at)
+        if not table[char] & (UNSPACED | MARK):
+            break
+        at = after
+    return at
+
+
+@kernel
+def token_end(data: Array, at: int, stop: int, table: Array, cuts: Array) -> tuple[int, int, int]:
     """Returns (end, flags of its characters, 1 if it has marks of its own) of the token at `at`."""
     char, after = point(data, at)
     kind = np.int64(table[char])
+    if kind & UNSPACED and len(cuts):
+        return cut_end(data, at, stop, table, cuts), kind, 0
     if kind & WORD:
         end, seen = word_end(data, after, stop, table, kind)
         return end, seen, 0
@@ -224,10 +243,11 @@ def token_flags(seen: int, marked: int) -> int:
 
 
 @kernel
-def tokens(data: Array, start: int, stop: int, table: Array, narrow: Array, sheet: Sheet) -> int:
+def tokens(data: Array, start: int, stop: int, table: Array, narrow: Array, cuts: Array, sheet: Sheet) -> int:
     """Fills hash, characters, flags and first byte of every token of a text; returns how many there are.
 
-    Returns -1 where the sheet is too small.
+    `cuts` are the bytes, ascending, at which words of scripts without spaces begin; without any, each letter is
+    a word. Returns -1 where the sheet is too small.
     """
     hashes, lengths, flags, places = sheet.hashes, sheet.lengths, sheet.flags, sheet.places
     count, at = 0, start
@@ -242,7 +262,7 @@ def tokens(data: Array, start: int, stop: int, table: Array, narrow: Array, shee
             if table[char] & SPACE:
                 at = after
                 continue
-            end, seen, marked = token_end(data, at, stop, table)
+            end, seen, marked = token_end(data, at, stop, table, cuts)
             length = few_characters(data, at, end)
         if count == len(hashes):
             return -1
@@ -342,11 +362,12 @@ def repeats(count: int, sheet: Sheet, first_too: int) -> tuple[int, int]:
     return again, chars
 
 
-def split(text: str) -> list[str]:
+def split(text: str, cuts: Array = _NO_CUTS) -> list[str]:
     """Returns W, the tokens of `text` in order; their characters are all of `text` but its spaces."""
     encoded = text.encode()
     work = sheet(len(encoded) + 1)
-    count = tokens(np.frombuffer(encoded, np.uint8), 0, len(encoded), classes(), byte_classes(), work)
+    view = np.frombuffer(encoded, np.uint8)
+    count = tokens(view, 0, len(encoded), classes(), byte_classes(), cuts, work)
     places, lengths = work.places[:count].tolist(), work.lengths[:count].tolist()
     return [encoded[at : at + 4 * n].decode(errors="ignore")[:n] for at, n in zip(places, lengths, strict=True)]
 
@@ -355,4 +376,4 @@ def token_hashes(text: str) -> Array:
     """Returns the hash of each token of `text`, (w,) uint64."""
     data = np.frombuffer(text.encode(), np.uint8)
     work = sheet(len(data) + 1)
-    return work.hashes[: tokens(data, 0, len(data), classes(), byte_classes(), work)].copy()
+    return work.hashes[: tokens(data, 0, len(data), classes(), byte_classes(), _NO_CUTS, work)].copy()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from text_oracle import ALPHABET, FIRST_IS_SLOW, TEXTS
 
-from transforms.text import normalize_kernel
+from transforms.text import normalize_kernel, utf8
 from transforms.text.normalize import _UNCLEAN, NormalizeConfig, normalize, normalize_batch
 
 PLAIN = NormalizeConfig(unicode_form="NFC", fix_mojibake=False)
@@ -70,7 +70,7 @@ def test_repair_agrees_with_ftfy_and_is_a_fixed_point(texts: list[str]) -> None:
 @given(GARBLE)
 def test_whatever_ftfy_calls_bad_is_suspect(text: str) -> None:
     tables = normalize_kernel.tables("NFC", _UNCLEAN, mojibake=True)
-    flags = normalize_kernel.triage(*normalize_kernel.buffers(large([text])), *tables)
+    flags = normalize_kernel.triage(*utf8.buffers(large([text])), *tables)
     assert flags[0] & normalize_kernel.SUSPECT or not is_bad(text)
 
 
@@ -78,11 +78,11 @@ def test_whatever_ftfy_calls_bad_is_suspect(text: str) -> None:
 def test_every_code_point_that_changes_alone_or_with_its_neighbour_is_seen(form: str) -> None:
     chars = [chr(c) for c in (*range(0xD800), *range(0xE000, 0x32000), *range(0xE0000, 0xE0200), 0x10FFFF)]
     tables = normalize_kernel.tables(form, _UNCLEAN, mojibake=False)
-    flags = normalize_kernel.triage(*normalize_kernel.buffers(large(chars)), *tables)
+    flags = normalize_kernel.triage(*utf8.buffers(large(chars)), *tables)
     changed = [normalize(c, form) != c for c in chars]
     assert not [c for c, was, flag in zip(chars, changed, flags, strict=True) if was and not flag]
     split = [unicodedata.normalize("NFD", c) for c in chars if len(unicodedata.normalize("NFD", c)) > 1]
-    flags = normalize_kernel.triage(*normalize_kernel.buffers(large(split)), *tables)
+    flags = normalize_kernel.triage(*utf8.buffers(large(split)), *tables)
     assert not [s for s, flag in zip(split, flags, strict=True) if normalize(s, form) != s and not flag]
 
 
