@@ -32,7 +32,7 @@ class LocalLID(FastTextLID):
         self.path = path
 
     @property
-    def model(self):
+    def model(self) -> object:
         if self._model is None:
             from fasttext.FastText import _FastText
 

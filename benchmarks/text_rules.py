@@ -14,7 +14,8 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,22 @@ _EXAMPLES = 3
 def texts(paths: Sequence[Path], limit_bytes: float) -> list[str]:
     """Returns the normalised texts of JSONL files, taken in turn, up to a number of bytes; made ones without files."""
     found, size = [], 0
-    for text in raw_texts(paths):
-        clean = normalize(text, "NFC")
-        if clean.strip():
-            found.append(clean)
-            size += len(clean.encode())
-        if size >= limit_bytes:
-            break
+    with closing(raw_texts(paths)) as raw:
+        for text in raw:
+            clean = normalize(text, "NFC")
+            if clean.strip():
+                found.append(clean)
+                size += len(clean.encode())
+            if size >= limit_bytes:
+                break
     return found
 
 
-def raw_texts(paths: Sequence[Path]) -> Iterator[str]:
+def raw_texts(paths: Sequence[Path]) -> Generator[str]:
     """Yields the texts of JSONL files, taken in turn; without files made ones, without end."""
-    return _in_turn([iter(path.open(encoding="utf-8")) for path in paths]) if paths else _made()
+    with ExitStack() as opened:
+        files = [opened.enter_context(path.open(encoding="utf-8")) for path in paths]
+        yield from _in_turn([iter(file) for file in files]) if paths else _made()
 
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
@@ -81,9 +85,21 @@ def settings() -> Any:
     return params.Params(ROOT / "params.yaml", {**tree, "clean": section}).section("clean", CleanConfig)
 
 
+def batches(documents: Sequence[str]) -> list[pa.LargeStringArray]:
+    """Returns the documents as arrays of the rows of a part."""
+    return [pa.array(documents[k : k + BATCH], pa.large_string()) for k in range(0, len(documents), BATCH)]
+
+
 def ours(arrays: Sequence[pa.LargeStringArray], config: Any) -> list[dict[str, pa.Array]]:
     """Returns the values of every rule."""
     return [measure(a, ["en"] * len(a), np.ones(len(a), bool), config).values for a in arrays]
+
+
+def values(documents: Sequence[str], config: Any) -> dict[str, Any]:
+    """Returns the values of every rule for all documents, (n,) float64, NaN where a rule says nothing."""
+    found = ours(batches(documents), config)
+    columns = {name: pa.chunked_array([v[name] for v in found]).cast(pa.float64()) for name in found[0]}
+    return {name: np.asarray(column.to_numpy()) for name, column in columns.items()}
 
 
 def cpu_s(action: Callable[[], object], rounds: int) -> float:
@@ -112,12 +128,12 @@ def peer(documents: Sequence[str]) -> None:
             each.filter(Document(text=text, id=""))
 
 
-def agreement(documents: Sequence[str], values: dict[str, Any], config: Any) -> dict[str, list[int]]:
+def agreement(documents: Sequence[str], measured: dict[str, Any], config: Any) -> dict[str, list[int]]:
     """Returns, by rule, the documents on which datatrove decides otherwise."""
     import datatrove_rules
 
     by_code = datatrove_rules.filters()
-    failed = {r.code: r.drops(values[r.value], config) for r in RULES}
+    failed = {r.code: r.drops(measured[r.value], config) for r in RULES}
     failed["gopher_too_many_hashes"] = failed["gopher_too_many_hashes"] | failed["gopher_too_many_ellipses"]
     found: dict[str, list[int]] = {code: [] for code in by_code}
     with datatrove_rules.our_words():
@@ -144,9 +160,9 @@ def cause(code: str, text: str, value: float) -> str:
     return "a rounding, or a difference that has no name yet"
 
 
-def report(found: dict[str, list[int]], documents: Sequence[str], values: dict[str, Any]) -> float:
+def report(found: dict[str, list[int]], documents: Sequence[str], columns: dict[str, Any]) -> float:
     """Prints the disagreements; returns the least share of documents on which both agree, over the rules."""
-    measured = {rule.code: values[rule.value] for rule in RULES}
+    measured = {rule.code: columns[rule.value] for rule in RULES}
     for code, rows in found.items():
         print(f"{code:32} {100 * (1 - len(rows) / len(documents)):7.2f} % agree")
         causes = Counter(cause(code, documents[k], measured[code][k]) for k in rows)
@@ -166,17 +182,14 @@ def main() -> None:
     options = parser.parse_args()
     documents = texts(options.texts, options.megabytes * 1e6)
     size = sum(len(t.encode()) for t in documents) / 1e6
-    arrays = [pa.array(documents[k : k + BATCH], pa.large_string()) for k in range(0, len(documents), BATCH)]
-    config = settings()
+    arrays, config = batches(documents), settings()
     print(f"{len(documents)} documents, {size:.1f} MB; kernels are compiled at first use", flush=True)
-    found = ours(arrays, config)
+    found = values(documents, config)
     our_s = cpu_s(lambda: ours(arrays, config), options.rounds)
     peer(documents[:20])
     peer_s = cpu_s(lambda: peer(documents), 1)
     our_s = min(our_s, cpu_s(lambda: ours(arrays, config), options.rounds))
-    columns = {name: pa.chunked_array([v[name] for v in found]).cast(pa.float64()) for name in found[0]}
-    values = {name: np.asarray(column.to_numpy()) for name, column in columns.items()}
-    least = report(agreement(documents, values, config), documents, values)
+    least = report(agreement(documents, found, config), documents, found)
     print(f"ours {size / our_s:.1f} MB/s, datatrove {size / peer_s:.3f} MB/s, least agreement {least:.4f}")
     claim = {"claim": "rules against datatrove", "ours": round(size / our_s, 2), "peer": round(size / peer_s, 4)}
     print(json.dumps({**claim, "ratio": round(peer_s / our_s, 1), "unit": "MB/s", "agreement": round(least, 4)}))
