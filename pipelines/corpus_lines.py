@@ -1,11 +1,12 @@
 """What rows share with other rows of the corpus, line by line and paragraph by paragraph: a step of stage `dedup`.
 
 Reads:      clean (clean_text) and the `kept` columns that it is given
-Writes:     dedup/lines (schemas.DEDUP_LINES), and under it keys (LINE_KEYS of each part) and shared.npy
+Writes:     dedup/lines (schemas.DEDUP_LINES), and under it keys (LINE_KEYS of each part), shared.npy and shared.json
 Guarantees: the values do not depend on part size, order or workers; a part whose rows share the same lines as before
             keeps its bytes, however the corpus grows.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,22 @@ def run(project: Project, *, kept: parts.Reads) -> None:
     if not wanted:
         parts.remove_strays(path.parent, ())
         return
-    with tables.working(project) as connection:
-        digests = _find_shared(connection, project.folder(KEYS), path)
-    done = key_files.with_shares(wanted, digests)
+    done = key_files.with_shares(wanted, _shares(project, path, parts.digest(wanted)))
     key_files.write(project, FOLDER, MeasureSharedLines(path), wanted=done, reads=reads, schema=schemas.DEDUP_LINES)
+
+
+def _shares(project: Project, path: Path, corpus: str) -> dict[str, str]:
+    """Returns the digest of each part's share of the keys in `path`, which are found anew for another `corpus`."""
+    record = path.with_suffix(".json")
+    try:
+        seen = json.loads(record.read_text(encoding="utf-8")) if path.exists() and not project.force else {}
+    except (OSError, ValueError):
+        seen = {}
+    if seen.get("corpus") != corpus:
+        with tables.working(project) as connection:
+            seen = {"corpus": corpus, "shares": _find_shared(connection, project.folder(KEYS), path)}
+        files.write_json(record, seen)
+    return dict(seen["shares"])
 
 
 def _find_shared(connection: Any, folder: Path, path: Path) -> dict[str, str]:

@@ -180,7 +180,11 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@given(row=st.dictionaries(st.text(st.characters(exclude_characters="\0"), max_size=4), JSON, max_size=4))
+@given(
+    row=st.dictionaries(
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4), JSON, max_size=4
+    )
+)
 @settings(max_examples=100, deadline=None)
 def test_both_writers_of_meta_agree_and_lose_nothing(row: dict[str, Any]) -> None:
     row = {f"_{k}": v for k, v in json.loads(json.dumps(row).replace("\\u0000", "")).items()}
