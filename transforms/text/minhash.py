@@ -135,6 +135,9 @@ def hash_tokens(data: Array, at: int, end: int, properties: Array, out: Array) -
             out[count] = mixed(state)
             count += 1
             state, empty = np.uint64(0), True
+        if starts and _SPACE < point < 0x80:  # a word after an unspaced letter is hashed like any other, by chunks
+            alone, at = False, at - 1
+            continue
         if point != _SPACE:
             state = (state ^ np.uint64(point)) * _STEP
             empty = False

@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from text_oracle import FIRST_IS_SLOW, PAGES, TEXTS, kind
 
@@ -44,6 +44,7 @@ def jaccard(one: set, other: set) -> float:
 
 @FIRST_IS_SLOW
 @given(st.lists(st.one_of(TEXTS, PAGES), max_size=4), st.integers(1, 6))
+@example(["A00㐀A00", "b汉b汉bb é汉é"], 1)
 def test_a_shingle_is_a_run_of_tokens(texts: list[str], n: int) -> None:
     keys = keys_of(texts)
     sets = minhash.shingles(keys, n).to_pylist()
