@@ -50,5 +50,7 @@ def verdict(failed: Mapping[str, "np.ndarray[Any, Any]"], rows: int) -> tuple[pa
     """Returns `(kept, reasons)` from (n,) bool arrays keyed by reason code, codes in the mapping's order."""
     codes: Sequence[str] = list(failed)
     matrix = np.stack([failed[c] for c in codes]) if codes else np.zeros((0, rows), bool)
-    reasons = [[codes[int(k)] for k in np.flatnonzero(matrix[:, row])] for row in range(rows)]
-    return pa.array(~matrix.any(axis=0), pa.bool_()), pa.array(reasons, pa.list_(pa.string()))
+    ends = np.concatenate(([0], np.cumsum(matrix.sum(axis=0))))
+    which = pa.array(np.nonzero(matrix.T)[1])
+    reasons = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(codes, pa.string()).take(which))
+    return pa.array(~matrix.any(axis=0), pa.bool_()), reasons
