@@ -162,29 +162,6 @@ def word_end(data: Array, at: int, stop: int, table: Array, kind: int) -> tuple[
 
 
 @kernel
-def ascii_end(data: Array, at: int, stop: int, narrow: Array) -> tuple[int, int]:
-    """Returns (end, flags of all its characters) of the token at `at`, the end -1 if it may hold more than ASCII.
-
-    It is a word of letters and digits alone, or a sign that does not repeat; all else is left to `token_end`.
-    """
-    byte, end = data[at], at + 1
-    seen = narrow[byte]
-    if not seen & WORD:
-        alone = byte < 0x80 and (end == stop or (data[end] < 0x80 and data[end] != byte))
-        return (end if alone else -1), np.int64(seen)
-    found = seen
-    while end < stop:
-        found = narrow[data[end]]
-        if not found & WORD:
-            break
-        seen |= found
-        end += 1
-    if end < stop and (found & JOIN or (found & POINT and narrow[data[end - 1]] & DIGIT)):
-        return -1, np.int64(seen)
-    return end, np.int64(seen)
-
-
-@kernel
 def sign_end(data: Array, at: int, stop: int, table: Array, first: int, kind: int) -> tuple[int, int]:
     """Returns (end, where its marks begin) of a symbol's run or an unspaced letter, `first`, whose next is at `at`."""
     while kind & RUN and at < stop:
@@ -252,11 +229,24 @@ def tokens(data: Array, start: int, stop: int, table: Array, narrow: Array, cuts
     hashes, lengths, flags, places = sheet.hashes, sheet.lengths, sheet.flags, sheet.places
     count, at = 0, start
     while at < stop:
-        if narrow[data[at]] & SPACE:
+        found = narrow[data[at]]
+        if found & SPACE:
             at += 1
             continue
-        end, seen = ascii_end(data, at, stop, narrow)
-        length, marked = end - at, 0
+        # ASCII words and single signs are nearly all there is: they are read here, a call would cost a quarter more
+        end, seen, marked = at + 1, np.int64(found), 0
+        if found & WORD:
+            while end < stop:
+                found = narrow[data[end]]
+                if not found & WORD:
+                    break
+                seen |= found
+                end += 1
+            if end < stop and (found & JOIN or (found & POINT and narrow[data[end - 1]] & DIGIT)):
+                end = -1
+        elif data[at] >= 0x80 or (end < stop and (data[end] >= 0x80 or data[end] == data[at])):
+            end = -1
+        length = end - at
         if end < 0:
             char, after = point(data, at)
             if table[char] & SPACE:
