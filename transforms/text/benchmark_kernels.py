@@ -8,24 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from transforms.text.chars import avalanche, point
 from transforms.text.jit import kernel
-from transforms.text.scan import point
 from transforms.text.tables import MARK, UNSPACED, WORD
 
-_K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_K1 = np.uint64(0x9E3779B97F4A7C15)
 _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 _ZERO, _ONE, _THREE, _SEVEN = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(7)
 CASED = 0x20000  # no letter above it has case
 
 Array = np.ndarray[Any, Any]
-
-
-@kernel
-def _avalanche(state: Any) -> Any:
-    state = (state ^ (state >> _S30)) * _K2
-    state = (state ^ (state >> _S27)) * _K3
-    return state ^ (state >> _S31)
 
 
 @kernel
@@ -48,13 +40,13 @@ def _prefixes(data: Array, at: int, stop: int, letters: Any, out: Array) -> int:
             continue
         if not kind & MARK:
             if state:
-                out[words + 1] = out[words] * _BASE + _avalanche(state)
+                out[words + 1] = out[words] * _BASE + avalanche(state)
                 words, state = words + 1, _ZERO
             alone = kind == UNSPACED
         if kind:
             state = _letter(state, lower[char] if char < CASED else char)
     if state:
-        out[words + 1] = out[words] * _BASE + _avalanche(state)
+        out[words + 1] = out[words] * _BASE + avalanche(state)
         words += 1
     return words
 
@@ -76,7 +68,7 @@ def _power(words: int) -> Any:
 @kernel
 def _ngram(prefixes: Array, at: int, words: int, power: Any) -> Any:
     """Returns the hash of the `words` words from `at`; `power` is the base to that power."""
-    return _avalanche((prefixes[at + words] - prefixes[at] * power) ^ (np.uint64(words) * _K1))
+    return avalanche((prefixes[at + words] - prefixes[at] * power) ^ (np.uint64(words) * _K1))
 
 
 @kernel

@@ -20,8 +20,9 @@ import numpy as np
 
 from scoring.config import config
 from transforms.rules import Rule
+from transforms.text.chars import point, trimmed
 from transforms.text.jit import kernel
-from transforms.text.scan import ENDS, OUTSIDE, Sheet, point, trimmed
+from transforms.text.scan import ENDS, OUTSIDE, Sheet
 from transforms.text.tables import BLANK, DIGIT
 
 VALUES = (

@@ -10,8 +10,9 @@ import numpy as np
 
 from scoring.config import config
 from transforms.rules import Rule
+from transforms.text.chars import point, trimmed
 from transforms.text.jit import kernel
-from transforms.text.scan import Sheet, point, repeats, trimmed
+from transforms.text.scan import Sheet, repeats
 from transforms.text.tables import TERMINAL
 
 VALUES = ("line_end_ratio", "short_line_ratio", "line_repeat_char_ratio", "newline_word_ratio")

@@ -17,8 +17,9 @@ import numpy as np
 
 from scoring.config import config
 from transforms.rules import Rule
+from transforms.text.chars import point, trimmed
 from transforms.text.jit import kernel
-from transforms.text.scan import ALPHABETIC, OUTSIDE, Sheet, point, trimmed
+from transforms.text.scan import ALPHABETIC, OUTSIDE, Sheet
 
 STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
 VALUES = (

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from transforms.text.chars import point as decode
 from transforms.text.jit import kernel
 from transforms.text.key_tables import CLASS_SHIFT, DIGIT, GAP, JOINS, LETTER, ODD, PLUS, REMOVED, TAKES, WORD
 
@@ -156,20 +157,6 @@ def _go_on(mode: int, mark: int, here: Bits, to: int, gap: bool, out: Array) -> 
     if mode == _KEPT and here & np.uint32(WORD):
         return _PLAIN, mark, True
     return _PLAIN, to, gap
-
-
-@kernel
-def decode(data: Array, at: int) -> tuple[int, int]:
-    """Returns the code point that begins at byte `at`, and where the next one begins."""
-    first: Bits = np.int64(data[at])
-    if first < 0x80:
-        return first, at + 1
-    if first < 0xE0:
-        return ((first & 0x1F) << 6) | (data[at + 1] & 0x3F), at + 2
-    if first < 0xF0:
-        return ((first & 0x0F) << 12) | ((data[at + 1] & 0x3F) << 6) | (data[at + 2] & 0x3F), at + 3
-    high = ((first & 0x07) << 18) | ((data[at + 1] & 0x3F) << 12)
-    return high | ((data[at + 2] & 0x3F) << 6) | (data[at + 3] & 0x3F), at + 4
 
 
 @kernel

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from transforms.text.chars import avalanche
 from transforms.text.jit import kernel
 from transforms.text.utf8 import own_buffers
 
-_K1, _K2, _K3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_K1 = np.uint64(0x9E3779B97F4A7C15)
 _DOCUMENT, _PARAGRAPH = np.uint64(0x13198A2E03707344), np.uint64(0x243F6A8885A308D3)  # seeds: other hashes than lines'
 _LINE, _ZERO, _SPACE = np.uint64(0x452821E638D01377), np.uint64(0), np.uint64(32)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
 Array = np.ndarray[Any, Any]
 
@@ -39,13 +39,6 @@ class Hashed(NamedTuple):
     lines: Segments
     paragraphs: Segments
     documents: Array  # (n,) uint64: of the sequence of a text's lines; 0 where there is none
-
-
-@kernel
-def _avalanche(state: Any) -> Any:
-    state = (state ^ (state >> _S30)) * _K2
-    state = (state ^ (state >> _S27)) * _K3
-    return state ^ (state >> _S31)
 
 
 @kernel
@@ -100,7 +93,7 @@ def _line(data: Array, at: int, stop: int) -> tuple[Any, int, int]:
             at += 1
             if at >= stop or _KINDS[data[at]]:
                 break
-    return _avalanche(state), chars, at
+    return avalanche(state), chars, at
 
 
 @kernel
@@ -127,11 +120,11 @@ def _hash_all(data: Array, offsets: Array, live: Array, lines: Any, paragraphs: 
                 n += 1
             at = _after(data, end, stop)
             if size and (not count or at >= stop):
-                found[m], sizes[m] = _avalanche(paragraph), size
+                found[m], sizes[m] = avalanche(paragraph), size
                 paragraph, size = _PARAGRAPH, 0
                 m += 1
         starts[row + 1], begins[row + 1] = n, m
-        documents[row] = _avalanche(state) if n > starts[row] else _ZERO
+        documents[row] = avalanche(state) if n > starts[row] else _ZERO
 
 
 def hash_lines(texts: pa.LargeStringArray) -> Hashed:

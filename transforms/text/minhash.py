@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from transforms.text import key_tables
+from transforms.text.chars import point as decode
 from transforms.text.jit import kernel
-from transforms.text.key_kernel import ONES, Bits, bytes_before, decode, load, mixed
+from transforms.text.key_kernel import ONES, Bits, bytes_before, load, mixed
 from transforms.text.key_tables import MARK, UNSPACED
 from transforms.text.utf8 import buffers
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from transforms.text.chars import point
 from transforms.text.jit import kernel
 from transforms.text.normalize_kernel import Bytes, Offsets
-from transforms.text.scan import point
 
 LETTER, OTHER, DROP = 0x80, 0x81, 0x82  # DROP never gets into a skeleton
 _FOLDED_END = 0x2213  # of the table; above it only full-width forms are folded

@@ -19,20 +19,10 @@ import numpy as np
 
 from scoring.config import config
 from transforms.rules import Rule
+from transforms.text.chars import SEED, characters, hashed, mixed, point, trimmed
 from transforms.text.jit import kernel
 from transforms.text.ngrams import covered, greedy, longer, top
-from transforms.text.scan import (
-    OUTSIDE,
-    SEED,
-    Sheet,
-    characters,
-    hashed,
-    intern,
-    mixed,
-    point,
-    repeats,
-    trimmed,
-)
+from transforms.text.scan import OUTSIDE, Sheet, intern, repeats
 
 TOP = (2, 3, 4)
 DUP = (5, 6, 7, 8, 9, 10)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from transforms.text.chars import characters, few_characters, hashed, point
 from transforms.text.jit import kernel
 from transforms.text.tables import (
     ALPHA,
-    BLANK,
     DIGIT,
     JOIN,
     MARK,
@@ -31,8 +31,6 @@ ALPHABETIC = 2
 ALONE = 4  # a letter of a script without spaces
 ENDS = 8  # the token is one mark that ends sentences
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
-SEED = np.uint64(0x243F6A8885A308D3)
 _NEWLINE = 10
 
 Array = np.ndarray[Any, Any]
@@ -73,72 +71,6 @@ def sheet(size: int) -> Sheet:
     }  # fmt: skip
     sizes = {"ends": size + 1, "slots": 1 << (2 * max(size, 8) - 1).bit_length()}
     return Sheet(*(np.empty(sizes.get(name, size), kinds.get(name, np.uint64)) for name in Sheet._fields))
-
-
-@kernel
-def point(data: Array, at: int) -> tuple[int, int]:
-    """Returns the code point that begins at byte `at`, and where the next one begins."""
-    first = np.int64(data[at])
-    if first < 0x80:
-        return first, at + 1
-    if first < 0xE0:
-        return ((first & 0x1F) << 6) | (data[at + 1] & 0x3F), at + 2
-    if first < 0xF0:
-        return ((first & 0x0F) << 12) | ((data[at + 1] & 0x3F) << 6) | (data[at + 2] & 0x3F), at + 3
-    high = ((first & 0x07) << 18) | ((data[at + 1] & 0x3F) << 12)
-    return high | ((data[at + 2] & 0x3F) << 6) | (data[at + 3] & 0x3F), at + 4
-
-
-@kernel
-def mixed(state: int, value: int) -> int:
-    """Returns the hash of a sequence from the hash of what came before and the next value."""
-    folded = (state ^ np.uint64(value)) * _PRIME
-    return folded ^ (folded >> np.uint64(29))
-
-
-@kernel
-def word64(data: Array, at: int) -> int:
-    """Returns eight bytes as one number; unsigned places let the compiler make a single load of it."""
-    word, first = np.uint64(0), np.uint64(at)
-    for k in range(8):
-        word |= np.uint64(data[first + np.uint64(k)]) << np.uint64(8 * k)
-    return word
-
-
-@kernel
-def hashed(data: Array, start: int, stop: int) -> int:
-    """Returns the uint64 hash of the bytes `data[start:stop]`, eight at a time."""
-    state, at = SEED ^ np.uint64(stop - start), start
-    while at + 8 <= stop:
-        state = mixed(state, word64(data, at))
-        at += 8
-    if at < stop and at + 8 <= len(data):
-        state = mixed(state, word64(data, at) & ((np.uint64(1) << np.uint64(8 * (stop - at))) - np.uint64(1)))
-    elif at < stop:
-        word = np.uint64(0)
-        for k in range(stop - at):
-            word |= np.uint64(data[at + k]) << np.uint64(8 * k)
-        state = mixed(state, word)
-    return state ^ (state >> np.uint64(32))
-
-
-@kernel
-def characters(data: Array, start: int, stop: int) -> int:
-    """Returns how many code points begin in `data[start:stop]`."""
-    found = 0
-    for byte in data[start:stop]:
-        found += (byte & 0xC0) != 0x80
-    return found
-
-
-@kernel
-def few_characters(data: Array, start: int, stop: int) -> int:
-    """Returns what `characters` does, faster for the length of a word."""
-    found = 0
-    while start < stop:
-        _, start = point(data, start)
-        found += 1
-    return found
 
 
 @kernel
@@ -295,25 +227,6 @@ def intern(keys: Array, count: int, sheet: Sheet) -> int:
         counts[code] += 1
         codes[k] = code
     return distinct
-
-
-@kernel
-def trimmed(data: Array, start: int, stop: int, table: Array) -> tuple[int, int]:
-    """Returns (start, stop) without white space at both ends."""
-    while start < stop:
-        char, after = point(data, start)
-        if not table[char] & BLANK:
-            break
-        start = after
-    while start < stop:
-        last = stop - 1
-        while last > start and (data[last] & 0xC0) == 0x80:
-            last -= 1
-        char, _ = point(data, last)
-        if not table[char] & BLANK:
-            break
-        stop = last
-    return start, stop
 
 
 @kernel
