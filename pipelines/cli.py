@@ -60,6 +60,26 @@ def query(
     _exit("query", lambda: module.main(params, sql, **shape, rules=rule or [], thresholds=threshold or []))
 
 
+@app.command(epilog="""example: gradsift rescore "label = 'good'" --away "label = 'bad'" --parquet wanted.parquet""")
+def rescore(
+    where: Annotated[str, typer.Argument(help="SQL that chooses rows of `fates`: what the others are compared with.")],
+    params: ParamsFile = DEFAULT,
+    away: Annotated[str | None, typer.Option(help="SQL that chooses rows to point away from.")] = None,
+    duplicates: Annotated[float | None, typer.Option(help="List pairs of the chosen rows above this cosine.")] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
+    rows: Annotated[int, typer.Option(min=0, help="Rows shown in a table on the terminal.")] = 20,
+) -> None:
+    """Rank all rows by how far their gradients point where the chosen ones do; no model runs."""
+    from pipelines import rescore as module
+
+    def find(project: Any) -> Any:
+        if duplicates is not None:
+            return module.duplicates(project, where, duplicates)
+        return module.rescore(project, where, away)
+
+    _exit("rescore", lambda: module.main(params, find, parquet=parquet, rows=rows))
+
+
 @app.command(epilog="example: gradsift rules --json")
 def rules(
     params: ParamsFile = DEFAULT,

@@ -12,6 +12,7 @@ from pipelines import progress, stage
 from pipelines.project import Project
 from transforms import arrow_files, benchmarks
 from transforms.text.decontaminate import DecontaminateConfig
+from transforms.text_source import sources_digest
 
 MODULE = "pipelines.decontaminate"
 
@@ -36,7 +37,7 @@ def prepare(project: Project, config: DecontaminateConfig, clean: benchmarks.Cle
     if not config.benchmarks:
         path.unlink(missing_ok=True)
         return Prepared(None, "", {})
-    content = benchmarks.benchmarks_digest(project.root, config.benchmarks)
+    content = sources_digest(project.root, config.benchmarks, benchmarks.USE)
     wanted = stage.fingerprint(MODULE, [config.ngram, config.min_words, how], [content])
     record = arrow_files.recorded(path)
     if record.get("fingerprint") != wanted:

@@ -249,10 +249,11 @@ def _gradients(life: Life) -> Iterator[str]:
     row = life.folders.get("gradients")
     if row is None or (row["loss"] is None and row["gradient_note"] is None):
         return
-    if row["loss"] is None:
+    if row["grad_norm"] is None:
         yield f"gradients: none, {row['gradient_note']}"
         return
-    yield f"gradients over {cell(row['gradient_tokens'])} tokens, one column a checkpoint"
+    yield f"gradients ({row['gradient_mode']}) over {cell(row['gradient_tokens'])} tokens, one column a checkpoint"
+    yield _line("order_gain", f"{cell(row['order_gain'])} nats a token: what its words in their order save")
     for name in ("loss", "grad_norm", "target_cosine", "costate_dot", "costate_cosine"):
         yield _line(name, "  ".join(f"{'–' if v is None else format(v, '.4g'):>9}" for v in row[name] or []))
 

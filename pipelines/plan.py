@@ -8,7 +8,7 @@ Guarantees: samples = planned + not planned, by reason; the same inputs and para
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,25 +34,21 @@ COLUMNS = {
 
 
 @config
-class PlanConfig:
-    """Section `plan` of params."""
+class PlanConfig(ordering.OrderConfig):
+    """Section `plan` of params: an order, what is selected for it, and where it is cut."""
 
-    order: Literal["mixed", "sorting", "folding", "shuffle"]
     top_ratio: float  # share of the kept rows that is selected, best first
-    folding_layers: int
-    mixed: ordering.MixedConfig
     shard_rows: int  # base of the adaptive size
     complexity_threshold: float
     hot_ratio: float  # share of the selected rows in the hot tier, best first
-    seed: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("top_ratio", "hot_ratio"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be from 0 to 1, is {getattr(self, name)}")
-        for name, least, most in (("folding_layers", 1, 2**31), ("shard_rows", 1, 2**29), ("seed", 0, 2**63)):
-            if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be from {least} to {most}, is {getattr(self, name)}")
+        if not 1 <= self.shard_rows <= 2**29:
+            raise ValueError(f"shard_rows must be from 1 to {2**29}, is {self.shard_rows}")
         if not self.complexity_threshold > 0:
             raise ValueError(f"complexity_threshold must be above 0, is {self.complexity_threshold}")
 
@@ -171,13 +167,7 @@ def _order(connection: Any, settings: PlanConfig, rows: int) -> ordering.Permuta
     unscored = connection.execute("SELECT count(*) FROM chosen WHERE score IS NULL").fetchall()[0][0]
     base = ordering.strata(rows, settings.mixed)[0]
     ascending = ordering.seats(rows, unscored=unscored, base=base)
-    if settings.order == "mixed":
-        order = ordering.mixed(rows, settings.mixed, seed=settings.seed, unscored=unscored)
-    elif settings.order == "folding":
-        order = ordering.folding(rows, layers=settings.folding_layers)
-    else:
-        order = ordering.sorting(rows) if settings.order == "sorting" else ordering.shuffle(rows, seed=settings.seed)
-    return ascending[order]
+    return ascending[ordering.ordered(rows, settings, unscored=unscored)]
 
 
 Costs = dict[str, npt.NDArray[Any]]

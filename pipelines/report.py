@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import catalog, figures, score_figures, stage, totals
+from pipelines import catalog, figures, score_figures, stage, totals, trust_figures
 from pipelines.charts import short
 from pipelines.figure import Sight
 from pipelines.project import Project
@@ -41,7 +41,7 @@ SECTIONS = (
         score_figures.score_histogram(
             "score", "Final score", "score", "lqs", "What the plan orders and selects by."),
         score_figures.learnability, score_figures.bands, score_figures.dimensions, score_figures.loss_curve,
-        score_figures.models,
+        trust_figures.canaries, trust_figures.stability, score_figures.models,
     )),
     ("Tokens, cost and languages", (figures.tokens, figures.shards, figures.languages)),
 )  # fmt: skip

@@ -17,6 +17,7 @@ GRID = (36, 24)
 FINE_BINS = 400  # for quantiles to a 400th of the range
 LISTED = 30
 MODEL_FACTS = 100
+ELSEWHERE = ("canary_auc", "canary_auc_by_signal", "stability")  # in figures of their own
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -176,7 +177,8 @@ def models(sight: Sight) -> Figure:
         "quality": sight.metrics("quality").get("head", {}),
         **{stage: sight.metrics(stage) for stage in ("reference", "gradients", "static", "lqs")},
     }
-    rows = [(stage, *pair) for stage, values in found.items() for pair in _scalars(values)][:MODEL_FACTS]
+    shown = {s: {k: v for k, v in values.items() if k not in ELSEWHERE} for s, values in found.items()}
+    rows = [(stage, *pair) for stage, values in shown.items() for pair in _scalars(values)][:MODEL_FACTS]
     return Figure(
         "models", "What the models say of themselves",
         "From the metrics of the stages: accuracy on rows that a model did not see, losses, how scores agree.",

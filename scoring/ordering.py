@@ -1,18 +1,22 @@
 """Orders of training: permutations of rows that stand sorted ascending by score, easy to hard.
 
-Every order is an (n,) int64 permutation of range(n): entry r is the place, in the ascending sequence,
+`zigzag`, `segment`, `stair`, `saw` and `jitter` are those of arXiv 2605.30334, `folding` that of
+arXiv 2506.21545. Every order is an (n,) int64 permutation of range(n): entry r is the place, in the ascending sequence,
 of the row that is trained on at rank r. A row without a score stands last of the base stratum: `seats`
 puts it there, and `mixed` draws it after every other base row.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.config import config
+from scoring.selection import share
 
 Permutation = npt.NDArray[np.int64]
+MAX_SECTIONS = 1024  # of `stair` and `saw`
 
 
 @config
@@ -33,6 +37,75 @@ class MixedConfig:
             raise ValueError(f"draw must hold numbers of at least 1, is {self.draw}")
 
 
+@config
+class SegmentConfig:
+    """Shares of the rows that `segment` keeps for the beginning and for the end."""
+
+    low_ratio: float  # the lowest scores
+    high_ratio: float  # the highest
+
+    def __post_init__(self) -> None:
+        if min(self.low_ratio, self.high_ratio) < 0 or self.low_ratio + self.high_ratio > 1:
+            raise ValueError(
+                f"low_ratio and high_ratio must be at least 0 and add up to 1 at most, "
+                f"are {self.low_ratio} and {self.high_ratio}"
+            )
+
+
+@config
+class TransitionConfig:
+    """Where `stair` and `saw` go back to easier rows: a zone around each border of equal sections."""
+
+    sections: int
+    transition_ratio: float  # of all rows, on either side of a border
+    layers: int  # passes over a zone
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.sections <= MAX_SECTIONS:
+            raise ValueError(f"sections must be from 1 to {MAX_SECTIONS}, is {self.sections}")
+        if not 0 <= self.transition_ratio <= 1:
+            raise ValueError(f"transition_ratio must be from 0 to 1, is {self.transition_ratio}")
+        if self.layers < 1:
+            raise ValueError(f"layers must be at least 1, is {self.layers}")
+
+
+@config
+class OrderConfig:
+    """Which order, and what each of them is told."""
+
+    order: Literal["mixed", "sorting", "folding", "zigzag", "segment", "stair", "saw", "shuffle"]
+    folding_layers: int
+    zigzag_layers: int
+    segment: SegmentConfig
+    stair: TransitionConfig
+    saw: TransitionConfig
+    mixed: MixedConfig
+    jitter_window: int  # rows, of whatever order; 0 and 1 leave it as it is
+    seed: int
+
+    def __post_init__(self) -> None:
+        bounds = {"folding_layers": (1, 2**31), "zigzag_layers": (1, 2**31), "jitter_window": (0, 2**31)}
+        for name, (least, most) in {**bounds, "seed": (0, 2**63)}.items():
+            if not least <= getattr(self, name) <= most:
+                raise ValueError(f"{name} must be from {least} to {most}, is {getattr(self, name)}")
+
+
+def ordered(n: int, config: OrderConfig, *, unscored: int = 0) -> Permutation:
+    """Returns the order that `config` names; `unscored` rows have no score, which matters to `mixed` alone."""
+    orders: dict[str, Callable[[], Permutation]] = {
+        "mixed": lambda: mixed(n, config.mixed, seed=config.seed, unscored=unscored),
+        "sorting": lambda: sorting(n),
+        "folding": lambda: folding(n, layers=config.folding_layers),
+        "zigzag": lambda: zigzag(n, layers=config.zigzag_layers),
+        "segment": lambda: segment(n, config.segment, seed=config.seed),
+        "stair": lambda: stair(n, config.stair),
+        "saw": lambda: saw(n, config.saw),
+        "shuffle": lambda: shuffle(n, seed=config.seed),
+    }
+    order = orders[config.order]()
+    return order[jitter(n, window=config.jitter_window, seed=config.seed)] if config.jitter_window > 1 else order
+
+
 def shuffle(n: int, *, seed: int) -> Permutation:
     """Returns a seeded random order."""
     return np.random.default_rng(seed).permutation(n)
@@ -44,14 +117,65 @@ def sorting(n: int) -> Permutation:
 
 
 def folding(n: int, *, layers: int) -> Permutation:
-    """Returns s[0::L], s[1::L], … one after another: L passes from easy to hard (arXiv 2605.30334)."""
-    return np.concatenate([np.arange(layer, n, layers, dtype=np.int64) for layer in range(layers)])
+    """Returns s[0::L], s[1::L], … one after another: L passes from easy to hard."""
+    return np.concatenate([np.arange(layer, n, layers, dtype=np.int64) for layer in range(_filled(n, layers))])
+
+
+def zigzag(n: int, *, layers: int) -> Permutation:
+    """Returns `folding` with every second layer reversed: up, down, up, without a jump between two passes."""
+    found = [np.arange(layer, n, layers, dtype=np.int64) for layer in range(_filled(n, layers))]
+    return np.concatenate([rows[::-1] if layer % 2 else rows for layer, rows in enumerate(found)])
+
+
+def _filled(n: int, layers: int) -> int:
+    """Returns how many of the layers have rows, but at least one."""
+    return max(1, min(n, layers))
+
+
+def segment(n: int, ends: SegmentConfig, *, seed: int) -> Permutation:
+    """Returns the lowest share, the middle, the highest share, each shuffled by the seed."""
+    low = share(n, ends.low_ratio)
+    high = max(low, n - share(n, ends.high_ratio))
+    rng = np.random.default_rng(seed)
+    return np.concatenate([a + rng.permutation(b - a) for a, b in ((0, low), (low, high), (high, n))])
+
+
+def stair(n: int, zones: TransitionConfig) -> Permutation:
+    """Returns the ascending order, folded inside each transition zone: STR."""
+    return _in_zones(n, zones, folding)
+
+
+def saw(n: int, zones: TransitionConfig) -> Permutation:
+    """Returns the ascending order, in zigzag inside each transition zone: SAW."""
+    return _in_zones(n, zones, zigzag)
+
+
+def _in_zones(n: int, zones: TransitionConfig, fold: Callable[..., Permutation]) -> Permutation:
+    """Returns the ascending order with `fold` inside ± ratio · n around each border of equal sections.
+
+    Borders and widths are rounded half up. Where zones meet, the later one begins behind the earlier.
+    """
+    order, before, width = sorting(n), 0, share(n, zones.transition_ratio)
+    for k in range(1, zones.sections):
+        border = (2 * n * k + zones.sections) // (2 * zones.sections)
+        start, end = max(before, border - width), min(n, border + width)
+        order[start:end] = start + fold(end - start, layers=zones.layers)
+        before = end
+    return order
+
+
+def jitter(n: int, *, window: int, seed: int) -> Permutation:
+    """Returns consecutive windows of `window` rows, each shuffled by the seed: a global trend, locally diverse.
+
+    As the last step of another order it is an index into that: `order[jitter(n, …)]`.
+    """
+    return np.lexsort((np.random.default_rng(seed).random(n), np.arange(n) // window))
 
 
 def strata(n: int, mix: MixedConfig) -> tuple[int, int, int]:
     """Returns how many of `n` rows are base, reinforcement and challenge; bounds are rounded half up."""
-    first = int(np.floor(mix.base * n + 0.5))
-    second = max(first, min(n, int(np.floor((mix.base + mix.reinforcement) * n + 0.5))))
+    first = share(n, mix.base)
+    second = max(first, min(n, share(n, mix.base + mix.reinforcement)))
     return first, second - first, n - second
 
 

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from scoring import files, gradients
+from scoring import files
 from scoring.config import config
 from scoring.errors import ConfigError
+from scoring.losses import MIN_TOKENS, padded, row_losses
+from scoring.muon import Muon
 
 Chunks = Sequence[Sequence[int]]  # of one text: pieces of at most `context` tokens
 
@@ -41,6 +43,7 @@ class ReferenceConfig:
     steps: int
     batch_rows: int
     learning_rate: float
+    muon_rate: float
     checkpoints: int
     refresh_ratio: float
     seed: int
@@ -55,8 +58,9 @@ class ReferenceConfig:
                 raise ValueError(f"{name} must be at least {bound}, not {getattr(self, name)}")
         if self.width % (2 * self.heads):
             raise ValueError(f"width must be a multiple of 2 * heads = {2 * self.heads}, not {self.width}")
-        if not 0 < self.learning_rate < 1:
-            raise ValueError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
+        for name in ("learning_rate", "muon_rate"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, not {getattr(self, name)}")
         if not 0 <= self.refresh_ratio <= 1:
             raise ValueError(f"refresh_ratio must lie in [0, 1], not {self.refresh_ratio}")
 
@@ -124,7 +128,7 @@ def chunks(tokenizer: Any, texts: Sequence[str], context: int) -> list[Chunks]:
     for record in tokenizer.backend_tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
         ids = [*record.ids, tokenizer.eos_token_id]
         pieces = [ids[k : k + context] for k in range(0, len(ids), context)]
-        found.append([p for p in pieces if len(p) >= gradients.MIN_TOKENS])
+        found.append([p for p in pieces if len(p) >= MIN_TOKENS])
     return [pieces for pieces in found if pieces]
 
 
@@ -146,31 +150,43 @@ def batches(texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[list[S
 
 
 def train(model: Any, texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[float]:
-    """Yields the training loss of each step, after the step: AdamW, linear warm-up, cosine decay.
+    """Yields the training loss of each step, after the step: linear warm-up, cosine decay.
+
+    The matrices of the blocks are trained by Muon, what is left by AdamW.
 
     Raises:
       ConfigError: the loss is no longer a number.
     """
     import torch
 
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.1)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, config.steps))
-    for batch in batches(texts, config):
-        ids, lengths = gradients.padded(batch)
+    matrices, others = _split(model)
+    muon = Muon(matrices)
+    optimizer = torch.optim.AdamW(others, lr=config.learning_rate, betas=(0.9, 0.95), weight_decay=0.1)
+    for step, batch in enumerate(batches(texts, config)):
+        ids, lengths = padded(batch)
         weights = (lengths - 1) / (lengths - 1).sum()
-        loss = (gradients.row_losses(model, ids, lengths) * weights).sum()  # the mean over the batch's tokens
-        optimizer.zero_grad()
+        loss = (row_losses(model, ids, lengths) * weights).sum()  # the mean over the batch's tokens
+        model.zero_grad()
         loss.backward()
         if not loss.isfinite():
             raise ConfigError(
                 f"training diverged: the loss is {loss.item()}",
-                where=f"reference.learning_rate: {config.learning_rate}",
-                remedy="lower it",
+                where=f"reference.learning_rate: {config.learning_rate}, muon_rate: {config.muon_rate}",
+                remedy="lower them",
             )
         torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRAD_NORM)
+        share = _rate(step, config.steps)
+        optimizer.param_groups[0]["lr"] = config.learning_rate * share
         optimizer.step()
-        schedule.step()
+        muon.step(config.muon_rate * share)
         yield loss.item()
+
+
+def _split(model: Any) -> tuple[list[Any], list[Any]]:
+    """Returns the matrices of the transformer blocks, and all other parameters."""
+    matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
+    known = set(matrices)
+    return matrices, [p for p in model.parameters() if p not in known]
 
 
 def _rate(step: int, steps: int) -> float:
@@ -191,7 +207,7 @@ def mean_loss(model: Any, texts: Sequence[Chunks]) -> float:
     rows = [pieces[0] for pieces in texts]
     size = max(1, _EVALUATION_TOKENS // max(map(len, rows)))
     with torch.no_grad():
-        found = [gradients.row_losses(model, *gradients.padded(rows[k : k + size])) for k in range(0, len(rows), size)]
+        found = [row_losses(model, *padded(rows[k : k + size])) for k in range(0, len(rows), size)]
     return torch.cat(found).double().mean().item()
 
 

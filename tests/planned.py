@@ -15,7 +15,10 @@ from pipelines.project import Project
 from transforms import parts, schemas
 
 PLAN: dict[str, Any] = {
-    "order": "mixed", "top_ratio": 1.0, "folding_layers": 3,
+    "order": "mixed", "top_ratio": 1.0, "folding_layers": 3, "zigzag_layers": 5, "jitter_window": 0,
+    "segment": {"low_ratio": 0.3, "high_ratio": 0.3},
+    "stair": {"sections": 2, "transition_ratio": 0.225, "layers": 3},
+    "saw": {"sections": 3, "transition_ratio": 0.075, "layers": 2},
     "mixed": {"base": 0.4, "reinforcement": 0.4, "challenge": 0.2, "draw": [1, 2, 1], "rest": "spread"},
     "shard_rows": 8, "complexity_threshold": 4.0, "hot_ratio": 0.2, "seed": 7,
 }  # fmt: skip

@@ -95,12 +95,14 @@ def gradient(number: int) -> dict[str, Any]:
     rng = np.random.default_rng(1000 + number)
     dot, cosine = rng.normal(size=2), rng.uniform(-1, 1, 2)
     return {
-        "gradient_tokens": 60, "loss": rng.uniform(2, 7, 3).tolist(), "grad_norm": rng.lognormal(size=3).tolist(),
+        "gradient_tokens": 60, "gradient_mode": "exact", "order_gain": rng.normal(),
+        "loss": rng.uniform(2, 7, 3).tolist(), "grad_norm": rng.lognormal(size=3).tolist(),
         "target_cosine": rng.uniform(-1, 1, 3).tolist(), "costate_dot": [*dot.tolist(), None],
         "costate_cosine": [*cosine.tolist(), None],
     }  # fmt: skip
 
 
+NO_CANARIES = {"rows": 0, "chars": 1000, "labelled": None, "seed": 7}  # there is no reference to score them with
 FOLDERS = ("samples", "clean", "dedup", "quality", "tokens", "gradients", "static")
 
 
@@ -109,6 +111,7 @@ def write(root: Path, rows: Sequence[Mapping[str, Any]], size: int, **sections: 
 
     What no row names is not written.
     """
+    sections = {**sections, "lqs": {"canaries": NO_CANARIES, **sections.get("lqs", {})}}
     project = builders.empty_project(root, **sections)
     groups = [rows[k : k + size] for k in range(0, len(rows), size)]
     for number, group in enumerate([*groups, []]):

@@ -23,6 +23,9 @@ def params(**changes: Any) -> dict[str, Any]:
     tree["reference"] |= {"vocabulary": 512, "layers": 2, "width": 32, "heads": 2, "context": 64}
     tree["reference"] |= {"train_rows": 60, "steps": 12, "batch_rows": 8, "checkpoints": 3}
     tree["gradients"] |= {"max_tokens": 64, "target_rows": 8}
+    tree["gradients"]["sketch"] |= {"rank": 8, "width": 512}
+    tree["lqs"] |= {"min_canary_auc": 0.0}  # so small a reference tells nothing apart
+    tree["lqs"]["canaries"] |= {"rows": 8, "chars": 400}
     tree["plan"] |= {"shard_rows": 16}
     tree["runtime"] |= {"threads": 1}
     for dotted, value in changes.items():

@@ -21,7 +21,7 @@ from pipelines.project import open_project
 from scoring.errors import ConfigError, DataError, ToolError
 from scoring.reference import save_checkpoint
 from transforms.decode import tool
-from transforms.gradients import write_directions
+from transforms.gradient_models import write_directions
 
 
 @pytest.fixture

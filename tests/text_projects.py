@@ -9,12 +9,14 @@ from typing import Any
 import builders
 
 from pipelines.project import Project
+from transforms import parts, schemas
 
 TINY: Mapping[str, Any] = {
     "vocabulary": 300, "layers": 2, "width": 16, "heads": 2, "context": 24, "train_rows": 40, "steps": 6,
-    "batch_rows": 4, "learning_rate": 0.01, "checkpoints": 3,
+    "batch_rows": 4, "learning_rate": 0.01, "muon_rate": 0.02, "checkpoints": 3,
 }  # fmt: skip
-SHORT: Mapping[str, Any] = {"max_tokens": 24, "batch_tokens": 256, "target_rows": 10}
+SKETCH = {"keep": "last", "rank": 4, "width": 64}
+SHORT: Mapping[str, Any] = {"max_tokens": 24, "batch_tokens": 256, "target_rows": 10, "contrast": 0.0, "sketch": SKETCH}
 
 _WORDS = (
     "river", "hill", "stone", "water", "people", "walk", "under", "bright", "cold", "morning", "they", "tell", "of",
@@ -88,3 +90,10 @@ def _verdict(dropped: bool) -> dict[str, Any]:
 def files(folder: Path) -> dict[str, bytes]:
     """Returns the content of every file below `folder`, by its path there."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def gradient_rows(project: Project) -> dict[str, dict[str, Any]]:
+    """Returns what the stage `gradients` wrote of every row, by sample id."""
+    folder = project.folder("gradients")
+    batches = [parts.read_part(folder / n, schemas.GRADIENTS.names) for n in parts.names(folder)]
+    return {row["sample_id"]: row for batch in batches for row in batch.to_pylist()}

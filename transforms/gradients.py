@@ -1,178 +1,136 @@
 """Gradient scores of every kept text on the checkpoints of the reference.
 
-Definitions: docs/rules.md, "Gradient scores on a reference model". A row that an earlier stage dropped is
-not looked at; any other row has values, or a note that says why it has none.
+Definitions: docs/scoring.md. A row that an earlier stage dropped is not looked at; any other row has values, or a
+note that says why it has none. Tokenizing, model and writing overlap: a thread tokenizes the next texts while the
+model works, another writes the part before.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.utils.windowed_value import WindowedValue
 
-from scoring import gradients, models
-from scoring.config import config
-from scoring.errors import ConfigError
+from scoring import distill, gradients, order_gain, sketches
 from scoring.gradients import Floats, Scores
-from scoring.reference import CHARS_PER_TOKEN
+from scoring.overlap import ahead
+from transforms.gradient_config import GradientsConfig
+from transforms.gradient_models import Checkpoint, Loaded, Recipe, Rows, token_rows
+from transforms.load import Meter
 from transforms.models import MapWithModel
-from transforms.parts import Part, all_kept
-from transforms.schemas import GRADIENTS, conform
+from transforms.parts import Part, Receipt, all_kept, write_part
+from transforms.schemas import GRADIENTS, SKETCHES, conform
 
 NO_TEXT = "no text"
 TOO_SHORT = "too short"
 NOT_FINITE = "non-finite gradient"
 ZERO = "zero gradient"
+NOT_SAMPLED = "not in the proxy sample"
+PROXY = "proxy"  # what the seeded choice of rows is for
 
 Record = dict[str, Any]  # column → value; what is not named is null
 
+CHUNK_ROWS = 1024  # tokenized ahead, and sorted by length
 _VALUES = ("loss", "grad_norm", "target_cosine", "costate_dot", "costate_cosine")
+_BOTH = pa.schema([*GRADIENTS, *list(SKETCHES)[1:]])
 
 
-@config
-class GradientsConfig:
-    """Section `gradients` of the params."""
-
-    layers: str
-    max_tokens: int
-    batch_tokens: int
-    target_rows: int
-    refresh_ratio: float
-    seed: int
-
-    def __post_init__(self) -> None:
-        if not re.fullmatch(r"all|last:[1-9][0-9]*", self.layers):
-            raise ValueError(f"layers must be all or last:K with K of at least 1, not {self.layers!r}")
-        for name, least in (("max_tokens", gradients.MIN_TOKENS), ("batch_tokens", 1), ("target_rows", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
-        if not 0 <= self.refresh_ratio <= 1:
-            raise ValueError(f"refresh_ratio must lie in [0, 1], not {self.refresh_ratio}")
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A loaded reference checkpoint, and the directions that gradients on it are compared with."""
-
-    model: Any
-    layers: Mapping[str, Any]
-    directions: Mapping[str, Any]  # layer → (k, o, i): the target's gradient and, but for the last, the costate
-    norms: Floats  # (k,)
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """All checkpoints in training order, and their tokenizer. One thread at a time: hooks hang on the models."""
-
-    tokenizer: Any
-    checkpoints: tuple[Checkpoint, ...]
-    lock: Any
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a worker gets its models: names for `scoring.models`, and one file of directions a checkpoint."""
-
-    config: GradientsConfig
-    root: Path
-    threads: int
-    names: tuple[str, ...]
-    directions: tuple[Path, ...]
-
-    def load(self) -> Loaded:
-        """Returns the loaded checkpoints.
-
-        Raises:
-          ConfigError: max_tokens or layers do not fit the model.
-          ToolError: a model is not on this machine.
-        """
-        models.use_threads(self.threads)
-        found = [self._checkpoint(n, p) for n, p in zip(self.names, self.directions, strict=True)]
-        return Loaded(models.load_tokenizer(self.names[0], self.root), tuple(found), Lock())
-
-    def _checkpoint(self, name: str, path: Path) -> Checkpoint:
-        model = load_model(self.config, name, self.root)
-        directions = read_directions(path)
-        norms = sum(d.double().square().flatten(1).sum(1) for d in directions.values())
-        return Checkpoint(model, gradients.scored_layers(model, self.config.layers), directions, norms.sqrt().numpy())
-
-
-def load_model(config: GradientsConfig, name: str, root: Path) -> Any:
-    """Returns the causal model `name`, which is known to take rows of `max_tokens`.
-
-    Raises:
-      ConfigError: it does not.
-    """
-    model = models.load_causal(name, root)
-    longest = getattr(model.config, "max_position_embeddings", None)
-    if longest and config.max_tokens > longest:
-        raise ConfigError(
-            f"gradients.max_tokens is {config.max_tokens}, but the reference takes {longest} tokens",
-            where=name,
-            remedy=f"set gradients.max_tokens to {longest} or less, or reference.context to {config.max_tokens}",
-        )
-    return model
-
-
-def write_directions(path: str, target: Mapping[str, Any], costate: Mapping[str, Any] | None) -> None:
-    """Writes the directions of one checkpoint as safetensors."""
-    from safetensors.torch import save
-    from torch import stack
-
-    stacked = {n: stack([d, costate[n]] if costate else [d]) for n, d in sorted(target.items())}
-    Path(path).write_bytes(save(stacked))  # an OSError on a full disk, which safetensors' own writer hides
-
-
-def read_directions(path: Path) -> dict[str, Any]:
-    """Returns what `write_directions` wrote, {layer: (k, o, i)}."""
-    from safetensors.torch import load_file
-
-    return dict(load_file(path))
-
-
-def token_rows(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
-    """Returns the first `max_tokens` tokens of each text, with the special tokens that the model begins with."""
-    cut = [text[: max_tokens * CHARS_PER_TOKEN] for text in texts]
-    return [record.ids[:max_tokens] for record in tokenizer.backend_tokenizer.encode_batch_fast(cut)]
-
-
-def gradients_batch(batch: pa.RecordBatch, config: GradientsConfig, loaded: Loaded) -> pa.RecordBatch:
-    """Returns the gradients sidecar of a batch with `clean.clean_text` and the verdicts of the filters."""
-    texts = _texts(batch)
-    records = [_textless(text) for text in texts]
-    found = [n for n, text in enumerate(texts) if text]
-    rows = token_rows(loaded.tokenizer, [text for text in texts if text], config.max_tokens)
+def gradients_batch(batch: pa.RecordBatch, config: GradientsConfig, loaded: Loaded, mode: str) -> pa.RecordBatch:
+    """Returns the columns of `GRADIENTS` and `SKETCHES` of a batch with `clean.clean_text` and the verdicts."""
+    texts, ids = _texts(batch), batch["sample_id"].to_pylist()
+    records: list[Record] = [{} if text else _textless(text) for text in texts]
+    inside = distill.chosen(ids, config.proxy_ratio, config.seed, PROXY)
     with loaded.lock:
-        for n, record in zip(found, score_rows(rows, config, loaded), strict=True):
-            records[n] = record
+        for scorer, wanted in ((partial(score_rows, mode=mode), inside), (loss_rows, ~inside)):
+            asked = [n for n, text in enumerate(texts) if text and wanted[n]]
+            scored = chain.from_iterable(scorer(r, config, loaded) for r in _tokenized(texts, asked, config, loaded))
+            for n, record in zip(asked, scored, strict=True):
+                records[n] = record
     return _sidecar(batch["sample_id"], records)
 
 
+def _textless(text: str | None) -> Record:
+    return {} if text is None else {"gradient_note": NO_TEXT}
+
+
+def _tokenized(
+    texts: Sequence[str | None], asked: Sequence[int], config: GradientsConfig, loaded: Loaded
+) -> Iterator[Rows]:
+    """Yields the tokens of the texts `asked` for, a chunk at a time, the next one made while one is used."""
+    spans = (asked[k : k + CHUNK_ROWS] for k in range(0, len(asked), CHUNK_ROWS))
+    yield from ahead(token_rows(loaded.tokenizer, [texts[n] or "" for n in s], config.max_tokens) for s in spans)
+
+
 def _sidecar(ids: pa.Array, records: Sequence[Record]) -> pa.RecordBatch:
-    columns = {n: pa.array([r.get(n) for r in records], GRADIENTS.field(n).type) for n in GRADIENTS.names[1:]}
-    return conform(pa.record_batch({"sample_id": ids, **columns}), GRADIENTS)
+    columns = {n: pa.array([r.get(n) for r in records], _BOTH.field(n).type) for n in _BOTH.names[1:]}
+    return conform(pa.record_batch({"sample_id": ids, **columns}), _BOTH)
 
 
-def score_rows(rows: Sequence[gradients.Row], config: GradientsConfig, loaded: Loaded) -> list[Record]:
-    """Returns the values of each row by column, a list over the checkpoints each; or the note of a bad row."""
+def score_rows(rows: Rows, config: GradientsConfig, loaded: Loaded, mode: str) -> list[Record]:
+    """Returns the values of each row by column, lists over the checkpoints; or the note of a bad row."""
+    wanted = config.sketch.keep != "none" or mode == "sketch"
     scores = [
-        gradients.score(c.model, rows, c.layers, c.directions, batch_tokens=config.batch_tokens)
+        gradients.score(
+            c.model, rows.ids, c.layers, c.directions, batch_tokens=config.batch_tokens,
+            projection=config.projection if wanted else None, exact=mode != "sketch", objective=loaded.objective,
+        )
         for c in loaded.checkpoints
-    ]
+    ]  # fmt: skip
+    last = loaded.checkpoints[-1].model
+    gains = order_gain.order_gains(
+        last, rows.ids, rows.words, scores[-1].loss, batch_tokens=config.batch_tokens, objective=loaded.objective
+    )
     columns = {name: np.stack(values, 1) for name, values in _columns(scores, loaded.checkpoints).items()}
-    notes = _notes(rows, scores)
-    return [{"gradient_note": notes[n]} if notes[n] else _record(len(row), columns, n) for n, row in enumerate(rows)]
+    notes = _notes(scores, gains)
+    kept = _kept_sketches(scores, config)
+    return [
+        {"gradient_note": note}
+        if note
+        else {
+            "gradient_tokens": len(rows.ids[n]), "gradient_mode": mode, "order_gain": float(gains[n]),
+            **_values(columns, n), **_sketch(kept, n),
+        }
+        for n, note in enumerate(notes)
+    ]  # fmt: skip
 
 
-def _record(tokens: int, columns: Mapping[str, Floats], row: int) -> Record:
-    values = {name: [None if np.isnan(v) else float(v) for v in found[row]] for name, found in columns.items()}
-    return {"gradient_tokens": tokens, **values}
+def loss_rows(rows: Rows, config: GradientsConfig, loaded: Loaded) -> list[Record]:
+    """Returns what a forward pass on the last checkpoint says of rows outside the proxy sample, and that they are."""
+    last, none = loaded.checkpoints[-1].model, [None] * (len(loaded.checkpoints) - 1)
+    options: dict[str, Any] = {"batch_tokens": config.batch_tokens, "objective": loaded.objective}
+    losses = order_gain.losses(last, rows.ids, **options)
+    gains = order_gain.order_gains(last, rows.ids, rows.words, losses, **options)
+    finite = np.isfinite(losses) & np.isfinite(gains)
+    return [
+        {"gradient_note": TOO_SHORT if loss == 0 else NOT_FINITE}
+        if loss == 0 or not good
+        else {"gradient_note": NOT_SAMPLED, "loss": [*none, float(loss)], "order_gain": float(gain)}
+        for loss, gain, good in zip(losses, gains, finite, strict=True)
+    ]
+
+
+def _values(columns: Mapping[str, Floats], row: int) -> Record:
+    return {name: [None if np.isnan(v) else float(v) for v in found[row]] for name, found in columns.items()}
+
+
+def _kept_sketches(scores: Sequence[Scores], config: GradientsConfig) -> list[tuple[Any, Any]]:
+    """Returns codes (n, s) and scales (n,) of the checkpoints whose sketches are kept."""
+    first = {"none": len(scores), "last": len(scores) - 1, "all": 0}[config.sketch.keep]
+    return [sketches.quantize(s.sketch) for s in scores[first:] if s.sketch is not None]
+
+
+def _sketch(kept: Sequence[tuple[Any, Any]], row: int) -> Record:
+    if not kept:
+        return {}
+    return {"sketch": [codes[row].tobytes() for codes, _ in kept], "sketch_scale": [float(s[row]) for _, s in kept]}
 
 
 def _columns(scores: Sequence[Scores], checkpoints: Sequence[Checkpoint]) -> dict[str, list[Floats]]:
@@ -189,30 +147,21 @@ def _columns(scores: Sequence[Scores], checkpoints: Sequence[Checkpoint]) -> dic
     return columns
 
 
-def _notes(rows: Sequence[gradients.Row], scores: Sequence[Scores]) -> list[str | None]:
+def _notes(scores: Sequence[Scores], gains: Floats) -> list[str | None]:
     """Returns why a row has no values, or None: a value that is not finite never reaches a sort."""
-    short = np.array([len(row) < gradients.MIN_TOKENS for row in rows], bool)
-    finite, positive = np.ones(len(rows), bool), np.ones(len(rows), bool)
+    finite, positive, silent = np.isfinite(gains), np.ones(len(gains), bool), np.ones(len(gains), bool)
     for s in scores:
         finite &= np.isfinite(s.loss) & np.isfinite(s.norm) & np.isfinite(s.dots).all(axis=1)
         positive &= s.norm > 0
-    found = np.select([short, ~finite, ~positive], [TOO_SHORT, NOT_FINITE, ZERO], "")
+        silent &= (s.loss == 0) & (s.norm == 0)
+    found = np.select([silent, ~finite, ~positive], [TOO_SHORT, NOT_FINITE, ZERO], "")
     return [str(note) or None for note in found]
 
 
-def target_gradient(model: Any, rows: Sequence[gradients.Row], config: GradientsConfig) -> dict[str, Any]:
-    """Returns the mean gradient {layer: (o, i)} of those `rows` whose own gradient on `model` is finite."""
-    layers = gradients.scored_layers(model, config.layers)
-    long = [row for row in rows if len(row) >= gradients.MIN_TOKENS]
-    scores = gradients.score(model, long, layers, {}, batch_tokens=config.batch_tokens)
-    finite = np.isfinite(scores.loss) & np.isfinite(scores.norm)
-    good = [row for row, f in zip(long, finite, strict=True) if f]
-    return gradients.mean_gradient(model, good, layers, batch_tokens=config.batch_tokens)
-
-
 def unscored_batch(batch: pa.RecordBatch, note: str) -> pa.RecordBatch:
-    """Returns the gradients sidecar of a batch that there is no reference for: `note` beside every kept text."""
-    return _sidecar(batch["sample_id"], [{"gradient_note": note} if t else _textless(t) for t in _texts(batch)])
+    """Returns the columns of a batch that there is no reference for: `note` beside every kept text."""
+    notes = [None if t is None else note if t else NO_TEXT for t in _texts(batch)]
+    return _sidecar(batch["sample_id"], [{"gradient_note": n} if n else {} for n in notes])
 
 
 def _texts(batch: pa.RecordBatch) -> list[str | None]:
@@ -221,21 +170,34 @@ def _texts(batch: pa.RecordBatch) -> list[str | None]:
     return list(texts.to_pylist())
 
 
-def _textless(text: str | None) -> Record:
-    return {} if text is None else {"gradient_note": NO_TEXT}
-
-
 @dataclass
 class ScoreGradients(beam.PTransform):
-    """Scores parts of clean and the verdicts into gradients sidecars."""
+    """Scores parts of clean and the verdicts: columns of `GRADIENTS` and `SKETCHES`."""
 
     recipe: Recipe
 
     def expand(self, items: beam.PCollection) -> beam.PCollection:
-        return items | "ScoreGradients" >> beam.ParDo(MapWithModel(self.recipe.load, self._score))
+        return items | "ScoreGradients" >> beam.ParDo(MapWithModel(self._load, self._score))
 
-    def _score(self, part: Part, loaded: Loaded) -> Part:
-        return part.with_batch(gradients_batch(part.batch, self.recipe.config, loaded))
+    def _load(self) -> "_Worker":
+        return _Worker(self.recipe.load(), Meter())
+
+    def _score(self, part: Part, worker: "_Worker") -> Part:
+        mode = choose_mode(self.recipe.config, worker.meter)
+        return part.with_batch(gradients_batch(part.batch, self.recipe.config, worker.loaded, mode))
+
+
+@dataclass(frozen=True)
+class _Worker:
+    loaded: Loaded
+    meter: Meter
+
+
+def choose_mode(config: GradientsConfig, meter: Meter) -> str:
+    """Returns how the next part is scored: `auto` is exact unless others kept the machine busy since the last one."""
+    if config.precision != "auto":
+        return config.precision
+    return "sketch" if meter.share() > config.max_load else "exact"
 
 
 @dataclass
@@ -249,3 +211,46 @@ class NoteUnscored(beam.PTransform):
 
     def _note(self, part: Part) -> Part:
         return part.with_batch(unscored_batch(part.batch, self.note))
+
+
+@dataclass
+class WriteGradients(beam.PTransform):
+    """Writes each part into both folders, sketches first: `PCollection[Part]` → `PCollection[Receipt]`. Idempotent."""
+
+    gradients: Path
+    sketches: Path | None  # None: none are kept
+
+    def expand(self, items: beam.PCollection) -> beam.PCollection:
+        return items | "WriteGradients" >> beam.ParDo(_WriteBehind(self.gradients, self.sketches))
+
+
+class _WriteBehind(beam.DoFn):
+    """Writes a part while the next one is made; a bundle ends when all of its parts are on disk."""
+
+    def __init__(self, gradients: Path, sketches: Path | None) -> None:
+        self._folders = (gradients, sketches)
+
+    def start_bundle(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._pending: Future[Receipt] | None = None
+
+    def process(self, part: Part) -> Iterator[Receipt]:
+        yield from self._finish()
+        self._pending = self._pool.submit(_write, *self._folders, part)
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        from apache_beam.transforms.window import GlobalWindow
+
+        window = GlobalWindow()
+        yield from (WindowedValue(receipt, window.max_timestamp(), [window]) for receipt in self._finish())
+        self._pool.shutdown()
+
+    def _finish(self) -> list[Receipt]:
+        pending, self._pending = self._pending, None
+        return [pending.result()] if pending else []
+
+
+def _write(gradients: Path, sketches: Path | None, part: Part) -> Receipt:
+    if sketches:
+        write_part(sketches, part.with_batch(part.batch.select(SKETCHES.names)), SKETCHES)
+    return write_part(gradients, part.with_batch(part.batch.select(GRADIENTS.names)), GRADIENTS)

@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.lqs import BANDS, Gradients, LqsConfig, Moments, lqs, mix, relative_norm, z_score
-from transforms import parts
+from scoring.distill import Distilled
+from scoring.lqs import BANDS, Gradients, LqsConfig, Moments, discounted, log_norm, lqs, mix, relative_norm, z_score
+from transforms import distilled, parts
+from transforms.gradients import NOT_SAMPLED
 from transforms.parts import Part
 from transforms.schemas import LQS
 
@@ -27,6 +29,7 @@ class Corpus:
     mean_norm: float  # of the gradients at the last checkpoint
     static: Moments
     lqs: Moments
+    log_norm: Moments
     band_ends: tuple[Key | None, Key | None]  # the last rows of base and of reinforcement
 
 
@@ -47,7 +50,8 @@ def read_gradients(batch: pa.RecordBatch) -> Gradients:
     kept = parts.all_kept(batch).to_numpy(zero_copy_only=False)
     columns = [batch[f"gradients.{c}"] for c in COLUMNS]
     checkpoints = max(int(_lengths(c).max(initial=0)) for c in columns)
-    return Gradients(*(_matrix(c, kept, checkpoints) for c in columns))
+    tokens = np.asarray(batch["gradients.gradient_tokens"].cast(pa.float64()).to_numpy(zero_copy_only=False))
+    return Gradients(np.where(kept, tokens, np.nan), *(_matrix(c, kept, checkpoints) for c in columns))
 
 
 def _lengths(lists: pa.Array) -> npt.NDArray[np.int64]:
@@ -71,25 +75,34 @@ def read_static(batch: pa.RecordBatch) -> Floats:
     return np.where(kept, values, np.nan)
 
 
-def mix_batch(batch: pa.RecordBatch, config: LqsConfig, corpus: Corpus) -> Scored:
-    """Returns the scores of `batch` before they are cut into bands."""
+def mix_batch(batch: pa.RecordBatch, config: LqsConfig, corpus: Corpus, scorer: Distilled | None = None) -> Scored:
+    """Returns the scores of `batch` before they are cut into bands.
+
+    With a `scorer`, the LQS of rows outside the proxy sample is predicted; their norm counts as the mean.
+    """
     gradients = read_gradients(batch)
     found = lqs(gradients, config, mean_norm=corpus.mean_norm)
-    lqs_z = z_score(found.lqs, corpus.lqs, clip=config.clip)
+    guess = distilled.predicted(batch, scorer) if scorer else np.full(batch.num_rows, np.nan)
+    score = np.where(np.isnan(guess), found.lqs, guess)
+    norm_z = z_score(np.where(np.isnan(found.lqs), np.nan, log_norm(gradients)), corpus.log_norm, clip=config.clip)
+    norm_z = np.where(np.isnan(guess), norm_z, 0.0)
+    lqs_z = discounted(z_score(score, corpus.lqs, clip=config.clip), norm_z, config)
     static_z = z_score(read_static(batch), corpus.static, clip=config.clip)
     return Scored(
         learnability=found.learnability,
         quality=found.quality,
-        lqs=found.lqs,
+        lqs=score,
         relative_norm=np.where(np.isnan(found.lqs), np.nan, relative_norm(gradients, mean_norm=corpus.mean_norm)),
         lqs_z=lqs_z,
         score=mix(static_z, lqs_z, alpha=config.alpha),
     )
 
 
-def score_batch(batch: pa.RecordBatch, config: LqsConfig, corpus: Corpus) -> pa.RecordBatch:
+def score_batch(
+    batch: pa.RecordBatch, config: LqsConfig, corpus: Corpus, scorer: Distilled | None = None
+) -> pa.RecordBatch:
     """Returns `LQS`: scores, band and note of the kept rows, nulls for the rest."""
-    scored = mix_batch(batch, config, corpus)
+    scored = mix_batch(batch, config, corpus, scorer)
     columns = {
         "sample_id": batch["sample_id"],
         "learnability": _nullable(scored.learnability),
@@ -114,7 +127,7 @@ def _bands(scores: Floats, ids: Sequence[str], corpus: Corpus) -> list[str | Non
 
 
 def _notes(batch: pa.RecordBatch, scored: Scored) -> list[str | None]:
-    """Returns why a kept row's score lacks a part; null where it lacks none."""
+    """Returns why a kept row's score lacks a part or has a guess for one; null where all of it was measured."""
     kept = parts.all_kept(batch).to_pylist()
     rows = zip(
         kept,
@@ -128,10 +141,12 @@ def _notes(batch: pa.RecordBatch, scored: Scored) -> list[str | None]:
 
 
 def _note(no_static: bool, no_lqs: bool, note: str | None, norms: Sequence[float] | None) -> str | None:
-    why = note or ("gradient is zero or not finite" if norms else "no text")
-    if no_static:
-        return f"no score: no static score, {why}" if no_lqs else "gradients only: no static score"
-    return f"static only: {why}" if no_lqs else None
+    if no_lqs:
+        why = note or ("gradient is zero or not finite" if norms else "no text")
+        return f"no score: no static score, {why}" if no_static else f"static only: {why}"
+    if note == NOT_SAMPLED:
+        return "distilled only: no static score" if no_static else "distilled"
+    return "gradients only: no static score" if no_static else None
 
 
 def _nullable(values: Floats) -> pa.Array:
@@ -144,9 +159,10 @@ class ScoreRows(beam.PTransform):
 
     config: LqsConfig
     corpus: Corpus
+    scorer: Distilled | None = None  # of rows outside the proxy sample
 
     def expand(self, items: beam.PCollection) -> beam.PCollection:
         return items | "ScoreRows" >> beam.Map(self._score)
 
     def _score(self, part: Part) -> Part:
-        return part.with_batch(score_batch(part.batch, self.config, self.corpus))
+        return part.with_batch(score_batch(part.batch, self.config, self.corpus, self.scorer))

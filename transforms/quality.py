@@ -27,6 +27,7 @@ from transforms.rules import Rule, verdict
 from transforms.schemas import QUALITY
 
 Floats = npt.NDArray[np.float64]
+Classified = tuple[Floats, encoding.Floats]  # (n, k) values and (n, d) embeddings; d is 0 where there are none
 
 _DIGITS = 6  # scores are rounded to: below it, sums depend on how batches and threads split them
 
@@ -78,10 +79,10 @@ SCORING_FIELDS = (
 
 @dataclass(frozen=True)
 class Scorer:
-    """A loaded model. `classify` gives (n, k) values of n windows; column `good` is summed to the score."""
+    """A loaded model. `classify` tells of n windows; the columns `good` of their values are summed to the score."""
 
     tokenizer: Any
-    classify: Callable[[Sequence[encoding.Ints]], Floats]
+    classify: Callable[[Sequence[encoding.Ints]], Classified]
     labels: tuple[str, ...]  # k names; none when the one column is the score itself
     good: tuple[int, ...]
 
@@ -95,6 +96,7 @@ class RowScore(NamedTuple):
     windows: int
     coverage: float
     quality_label: str
+    embedding: npt.NDArray[np.int8] | None
 
 
 def load_scorer(config: QualityConfig, root: Path, threads: int, head: bytes | None) -> Scorer | None:
@@ -126,8 +128,9 @@ def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[[
 
 
 def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Scorer:
-    def classify(found: Sequence[encoding.Ints]) -> Floats:
-        return head.probabilities(encoding.embed(model, tokenizer, found, config.batch_tokens))[:, None]
+    def classify(found: Sequence[encoding.Ints]) -> Classified:
+        embeddings = encoding.embed(model, tokenizer, found, config.batch_tokens)
+        return head.probabilities(embeddings)[:, None], embeddings
 
     return Scorer(tokenizer, classify, labels=(), good=(0,))
 
@@ -141,8 +144,9 @@ def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
         logits = model(input_ids=ids, attention_mask=mask).logits
         return logits if regression else logits.softmax(-1)
 
-    def classify(found: Sequence[encoding.Ints]) -> Floats:
-        return encoding.run_batched(forward, tokenizer, found, config.batch_tokens).astype(np.float64)
+    def classify(found: Sequence[encoding.Ints]) -> Classified:
+        values = encoding.run_batched(forward, tokenizer, found, config.batch_tokens)
+        return values.astype(np.float64), np.zeros((len(found), 0), np.float32)
 
     if regression:
         return Scorer(tokenizer, classify, labels=(), good=(0,))
@@ -174,18 +178,19 @@ def score_texts(texts: Sequence[str], config: QualityConfig, scorer: Scorer) -> 
         cuts.append([ids[start:end].copy() for start, end in found])  # a copy: a view would hold all of `ids`
         coverage.append(windows.coverage(found, len(ids)))
     flat = [window for row in cuts for window in row]
-    values = scorer.classify(flat) if flat else np.zeros((0, 1))
+    values, embeddings = scorer.classify(flat) if flat else (np.zeros((0, 1)), np.zeros((0, 0), np.float32))
     if not np.isfinite(values).all():
         raise ToolError("the model gives scores that are no numbers", where=config.model, remedy="name another model")
-    ends = np.cumsum([len(row) for row in cuts])
+    own = [slice(end - len(row), end) for row, end in zip(cuts, np.cumsum([len(row) for row in cuts]), strict=True)]
     return [
-        _row_score(values[end - len(row) : end], share, config, scorer) if row else None
-        for row, end, share in zip(cuts, ends, coverage, strict=True)
+        _row_score((values[k], embeddings[k]), share, config, scorer) if row else None
+        for row, k, share in zip(cuts, own, coverage, strict=True)
     ]
 
 
-def _row_score(values: Floats, coverage: float, config: QualityConfig, scorer: Scorer) -> RowScore:
-    """Returns the score of one row from its windows' (n, k) values."""
+def _row_score(classified: Classified, coverage: float, config: QualityConfig, scorer: Scorer) -> RowScore:
+    """Returns the score of one row from what its windows were found to be."""
+    values, embeddings = classified
     scores = values[:, list(scorer.good)].sum(axis=1)
     low, mean, high = (round(float(v), _DIGITS) for v in (scores.min(), scores.mean(), scores.max()))
     quality = {"min": low, "mean": mean, "max": high}[config.aggregate]
@@ -193,7 +198,15 @@ def _row_score(values: Floats, coverage: float, config: QualityConfig, scorer: S
         label = scorer.labels[int(values.mean(axis=0).argmax())]
     else:
         label = "good" if quality >= config.min_quality else "bad"
-    return RowScore(quality, low, high, len(scores), coverage, label)
+    return RowScore(quality, low, high, len(scores), coverage, label, _direction(embeddings))
+
+
+def _direction(embeddings: encoding.Floats) -> npt.NDArray[np.int8] | None:
+    """Returns (d,) the mean of (n, d) embeddings, scaled to a largest entry of 127; None where d is 0."""
+    mean = embeddings.mean(axis=0)
+    if not mean.size:
+        return None
+    return np.round(mean * (127.0 / max(float(np.abs(mean).max()), 1e-12))).astype(np.int8)
 
 
 def score_batch(batch: pa.RecordBatch, config: QualityConfig, scorer: Scorer | None) -> pa.RecordBatch:

@@ -154,6 +154,10 @@ QUALITY = pa.schema(
         ("windows", pa.int32()),
         ("coverage", pa.float64()),  # scored tokens / all tokens
         ("quality_label", pa.string()),
+        (
+            "embedding",
+            pa.list_(pa.int8()),
+        ),  # its direction, the largest entry 127; null without a fitted head
         *_VERDICT,
     ]
 )
@@ -181,6 +185,8 @@ GRADIENTS = pa.schema(
     [
         ("sample_id", pa.string()),
         ("gradient_tokens", pa.int32()),
+        ("gradient_mode", pa.string()),  # exact, last_layers or sketch
+        ("order_gain", pa.float64()),  # nats a token that the order of its words saves, at the last checkpoint
         # one value a checkpoint, in training order
         ("loss", pa.list_(pa.float64())),
         ("grad_norm", pa.list_(pa.float64())),
@@ -188,6 +194,14 @@ GRADIENTS = pa.schema(
         ("costate_dot", pa.list_(pa.float64())),  # with the costate of the next checkpoint; the last is null
         ("costate_cosine", pa.list_(pa.float64())),
         ("gradient_note", pa.string()),  # why there are no values, or null
+    ]
+)
+
+SKETCHES = pa.schema(
+    [
+        ("sample_id", pa.string()),
+        ("sketch", pa.list_(pa.binary())),  # int8 values of the gradient's sketch, one a kept checkpoint
+        ("sketch_scale", pa.list_(pa.float32())),  # what they are multiplied by
     ]
 )
 
@@ -251,6 +265,7 @@ PARTS: dict[str, pa.Schema] = {
     "tokens/raw": TOKENS_RAW,
     "tokens": TOKENS,
     "gradients": GRADIENTS,
+    "gradients/sketches": SKETCHES,
     "static/raw": STATIC_RAW,
     "static": STATIC,
     "lqs": LQS,

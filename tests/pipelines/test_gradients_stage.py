@@ -12,15 +12,16 @@ import text_projects
 import torch
 from safetensors.torch import load_file, save_file
 from text_projects import TINY, files, texts
+from text_projects import gradient_rows as sidecar
 
 from pipelines import gradients, reference
 from pipelines.project import Project
 from scoring import gradients_oracle, models
 from scoring.errors import ConfigError, DataError
-from scoring.gradients import scored_layers
+from scoring.layers import scored_layers
 from transforms import parts
-from transforms.gradients import NO_TEXT, NOT_FINITE, TOO_SHORT, read_directions, token_rows
-from transforms.schemas import GRADIENTS
+from transforms.gradient_models import read_directions, token_rows
+from transforms.gradients import NO_TEXT, NOT_FINITE, TOO_SHORT
 
 ROWS: dict[str, str | None] = {**texts(40), "media": None, "empty": "", "letter": "a", "dropped": "Old roads."}
 DROPPED = ["dropped"]
@@ -32,13 +33,6 @@ def run(root: Path, rows: dict[str, str | None] | None = None, **options: Any) -
     reference.run(project)
     gradients.run(project)
     return project
-
-
-def sidecar(project: Project) -> dict[str, dict[str, Any]]:
-    """Returns the values of every row, by sample id."""
-    folder = project.folder("gradients")
-    batches = [parts.read_part(folder / n, GRADIENTS.names) for n in parts.names(folder)]
-    return {row["sample_id"]: row for batch in batches for row in batch.to_pylist()}
 
 
 def outputs(project: Project) -> dict[str, bytes]:
@@ -88,8 +82,8 @@ def test_values_are_those_of_autograd(project: Project) -> None:
     marker = json.loads((project.folder("gradients") / "directions" / "directions.json").read_bytes())
     names = reference.checkpoints(project, reference.read_marker(project))
     found, ids = sidecar(project), ["t0000", "t0017", "t0039"]
-    targets = token_rows(models.load_tokenizer(names[0]), [ROWS[i] for i in marker["ids"]], 24)
-    rows = token_rows(models.load_tokenizer(names[0]), [ROWS[i] for i in ids], 24)
+    targets = token_rows(models.load_tokenizer(names[0]), [ROWS[i] for i in marker["ids"]], 24).ids
+    rows = token_rows(models.load_tokenizer(names[0]), [ROWS[i] for i in ids], 24).ids
     loaded = [models.load_causal(n).double() for n in names]
     layers = [scored_layers(m, "all") for m in loaded]
     target = [
@@ -245,7 +239,7 @@ def test_rows_whose_gradient_overflows_are_quarantined(tmp_path: Path) -> None:
     project = broken_reference(tmp_path, slice(token, token + 1))
     tokenizer = models.load_tokenizer(str(tmp_path / "broken" / names[0]))
     found = sidecar(project)
-    hit = {i for i, t in ROWS.items() if t and token in token_rows(tokenizer, [t], 24)[0]} - set(DROPPED)
+    hit = {i for i, t in ROWS.items() if t and token in token_rows(tokenizer, [t], 24).ids[0]} - set(DROPPED)
     assert {i for i, r in found.items() if r["gradient_note"] == NOT_FINITE} == hit
     assert 0 < len(hit) < 40
     for sample_id in hit:

@@ -50,8 +50,9 @@ def test_scores_are_those_of_a_whole_corpus_in_memory(done: Project) -> None:
     for n in (n for n in range(48) if n % 12 not in (3, 4, 6, 9, 10, 11)):
         norms[n], dots[n] = ROWS[n]["gradients"]["grad_norm"], ROWS[n]["gradients"]["costate_dot"][:2]
     score = (dots / norms[:, 1:]).sum(axis=1)
+    size = z(np.log(norms[:, 2] * 60**0.5))
     fixed = np.array([np.nan if r["static_score"] is None else r["static_score"] for r in found.values()])
-    expected = np.where(np.isnan(score), z(fixed), 0.5 * z(fixed) + 0.5 * z(score))
+    expected = np.where(np.isnan(score), z(fixed), 0.5 * z(fixed) + 0.5 * (z(score) - 0.5 * size) / 1.25**0.5)
     actual = np.array([np.nan if r["score"] is None else r["score"] for r in found.values()])
     np.testing.assert_allclose(actual, expected, rtol=1e-9)
     relative = norms[:, 2] / np.nanmean(norms[:, 2])

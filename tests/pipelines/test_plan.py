@@ -3,7 +3,7 @@
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import duckdb
 import planned
@@ -13,8 +13,9 @@ import pytest
 from pipelines import plan, stage
 from pipelines.plan import PlanConfig
 from pipelines.project import Project
-from scoring.errors import DataError
-from scoring.ordering import MixedConfig
+from scoring import ordering
+from scoring.errors import ConfigError, DataError
+from scoring.ordering import MixedConfig, SegmentConfig, TransitionConfig
 from transforms import parts
 
 
@@ -64,6 +65,21 @@ def test_sorting_goes_from_easy_to_hard_with_the_unscored_last_of_base(tmp_path:
     assert [r["sample_id"] for r in read(project)] == [*scored[:before], *unscored, *scored[before:]]
 
 
+def test_each_order_is_laid_over_the_rows_from_easy_to_hard(tmp_path: Path) -> None:
+    rows = [{**r, "score": float(k)} for k, r in enumerate(planned.rows(80))]
+    ascending = [r["sample_id"] for r in planned.kept(rows)]
+    planned.write(tmp_path, rows)
+    found = {}
+    for order in get_args(get_type_hints(PlanConfig)["order"]):
+        project = planned.make_project(tmp_path, order=order)
+        plan.run(project)
+        settings = project.section("plan", PlanConfig)
+        found[order] = [r["sample_id"] for r in read(project)]
+        assert found[order] == [ascending[k] for k in ordering.ordered(len(ascending), settings)]
+        assert metrics(project)["order"] == order
+    assert len({tuple(ids) for ids in found.values()}) == len(found) == 8
+
+
 def test_top_ratio_takes_the_best_and_drops_the_unscored_first(tmp_path: Path) -> None:
     rows = planned.rows(100)
     project = planned.write(tmp_path, rows, params={"top_ratio": 0.3})
@@ -109,13 +125,14 @@ def test_row_groups_hold_whole_shards_and_stay_small(tmp_path: Path, monkeypatch
     assert all(not set(a) & set(b) for a, b in pairwise(groups))
 
 
-@pytest.mark.parametrize("order", ["mixed", "sorting", "folding", "shuffle"])
+@pytest.mark.parametrize("order", ["mixed", "folding", "segment", "saw"])
 def test_every_order_ends_the_same_whatever_the_parts_are(tmp_path: Path, order: str) -> None:
     rows = planned.rows(90)
     kinds = {"small": (rows, 4), "large": (rows, 50), "turned": (rows[::-1], 13)}
     found = []
     for name, (given, part_rows) in kinds.items():
-        project = planned.write(tmp_path / name, given, part_rows=part_rows, params={"order": order})
+        keys = {"order": order, "jitter_window": 3 if order == "saw" else 0}
+        project = planned.write(tmp_path / name, given, part_rows=part_rows, params=keys)
         plan.run(project)
         found.append([{k: v for k, v in r.items() if k not in ("part", "row")} for r in read(project)])
         found.append(metrics(project))
@@ -228,10 +245,27 @@ def test_duckdb_zips_sidecars_of_uneven_parts_by_position(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("top_ratio", 1.1), ("hot_ratio", -0.1), ("folding_layers", 0), ("shard_rows", 0), ("seed", -1),
-     ("complexity_threshold", 0.0), ("complexity_threshold", float("nan"))],
+    [("top_ratio", 1.1), ("hot_ratio", -0.1), ("folding_layers", 0), ("zigzag_layers", 0), ("jitter_window", -1),
+     ("shard_rows", 0), ("seed", -1), ("complexity_threshold", 0.0), ("complexity_threshold", float("nan"))],
 )  # fmt: skip
 def test_values_out_of_range_are_refused_by_name(key: str, value: float) -> None:
-    mix = {**planned.PLAN["mixed"], "draw": (1, 2, 1)}
+    made = {
+        "mixed": MixedConfig(**{**planned.PLAN["mixed"], "draw": (1, 2, 1)}),
+        "segment": SegmentConfig(**planned.PLAN["segment"]),
+        **{name: TransitionConfig(**planned.PLAN[name]) for name in ("stair", "saw")},
+    }
     with pytest.raises(ValueError, match=key):
-        PlanConfig(**{**planned.PLAN, "mixed": MixedConfig(**mix), key: value})
+        PlanConfig(**{**planned.PLAN, **made, key: value})
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"segment": {"low_ratio": 0.7, "high_ratio": 0.7}}, r"plan\.segment: low_ratio and high_ratio"),
+        ({"saw": {"sections": 0, "transition_ratio": 0.1, "layers": 2}}, r"plan\.saw: sections must be"),
+        ({"order": "spiral"}, r"plan\.order"),
+    ],
+)
+def test_what_an_order_is_told_is_checked_by_its_path(tmp_path: Path, keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        planned.make_project(tmp_path, **keys).section("plan", PlanConfig)

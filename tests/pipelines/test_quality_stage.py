@@ -101,6 +101,8 @@ def test_part_size_and_worker_processes_change_no_score(scored: Path, tmp_path: 
     ).read_bytes()
     ours, theirs = ([q for (q,) in rows(root, "quality")][:-1] for root in (tmp_path, scored))
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    ours, theirs = ([e for (e,) in rows(root, "embedding")][:-1] for root in (tmp_path, scored))
+    np.testing.assert_allclose(ours, theirs, atol=1)
 
 
 def test_a_few_new_rows_keep_the_head_and_many_refit_it(scored: Path, tmp_path: Path) -> None:
@@ -182,6 +184,7 @@ def test_a_classifier_replaces_the_fitted_head(scored: Path, tmp_path: Path) -> 
     quality.run(found)
     assert not (tmp_path / "data/quality/head").exists()
     assert metrics(tmp_path)["head"] == {"kind": "model", "model": "tiny"}
+    assert set(rows(tmp_path, "embedding")) == {(None,)}
     assert {label for (label,) in rows(tmp_path, "quality_label")} == {"junk", "fine", None}
 
 

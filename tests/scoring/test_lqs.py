@@ -10,16 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.errors import ConfigError
-from scoring.lqs import Gradients, LqsConfig, Moments, band_ends, delt, lqs, mix, relative_norm, weighted, z_score
+from scoring.lqs import (
+    Gradients,
+    LqsConfig,
+    Moments,
+    band_ends,
+    delt,
+    discounted,
+    log_norm,
+    lqs,
+    mix,
+    relative_norm,
+    weighted,
+    z_score,
+)  # fmt: skip
 
 NAN = math.nan
-CONFIG = LqsConfig(formula="delt", learnability_weight=0.7, quality_weight=0.3, high_value=1.5, alpha=0.5, clip=3.0)
+CONFIG = LqsConfig(
+    formula="delt", learnability_weight=0.7, quality_weight=0.3, norm_discount=0.5, high_value=1.5, alpha=0.5, clip=3.0
+)
 
 
 def gradients(norm: Any, cosine: Any = None, dot: Any = None, costate: Any = None) -> Gradients:
     shape = np.array(norm, np.float64).shape
     filled = [np.full(shape, NAN) if v is None else np.array(v, np.float64) for v in (norm, cosine, dot, costate)]
-    return Gradients(*filled)
+    return Gradients(np.full(shape[0], 100.0), *filled)
 
 
 def test_weighted_by_hand() -> None:
@@ -40,6 +55,20 @@ def test_delt_agrees_with_a_plain_loop(row: tuple[list[float], list[float], list
     assert found.learnability[0] == pytest.approx(sum(norm[t] / norm[t + 1] for t in steps))
     assert found.quality[0] == pytest.approx(sum(cosine[t] for t in steps))
     assert found.lqs[0] == pytest.approx(sum(dot[t] / norm[t + 1] for t in steps))
+
+
+def test_log_norm_is_of_the_last_checkpoint_and_free_of_length() -> None:
+    long, short = Gradients(np.array([64.0, 16.0]), *gradients([[9.0, 0.5], [9.0, 1.0]])[1:]), math.log(4.0)
+    np.testing.assert_allclose(log_norm(long), [short, short])
+    assert np.isnan(log_norm(gradients([[1.0, 0.0], [1.0, NAN]]))).all()
+
+
+def test_a_large_norm_is_discounted_in_the_delt_formula_alone() -> None:
+    z = np.array([1.0, 1.0, NAN])
+    found = discounted(z, np.array([0.0, 3.0, 1.0]), CONFIG)
+    np.testing.assert_allclose(found, np.array([1.0, 1.0 - 0.5 * 3.0, NAN]) / math.sqrt(1.25))
+    for off in ({"norm_discount": 0.0}, {"formula": "weighted"}):
+        np.testing.assert_array_equal(discounted(z, np.array([0.0, 3.0, 1.0]), replace(CONFIG, **off)), z)
 
 
 @pytest.mark.parametrize("norm", [[1.0, 0.0], [NAN, 1.0], [math.inf, 1.0], [1.0, 1e-200]])
@@ -95,7 +124,7 @@ def test_no_gradient_makes_a_score_that_is_not_finite(
     rows: list[tuple[float, float, float, float, bool]], alpha: float, formula: str
 ) -> None:
     table = np.array([r[:4] for r in rows], np.float64).reshape(-1, 4)
-    drawn = Gradients(*(table[:, k : k + 1].repeat(3, 1) for k in range(4)))
+    drawn = Gradients(np.full(len(rows), 9.0), *(table[:, k : k + 1].repeat(3, 1) for k in range(4)))
     found = lqs(drawn, replace(CONFIG, formula=formula), mean_norm=0.5)
     z = z_score(found.lqs, Moments(0.0, 1.0), clip=3.0)
     static = np.array([0.5 if r[4] else NAN for r in rows])
@@ -111,7 +140,9 @@ def test_bands_are_fifths_rounded_up(rows: int, ends: tuple[int, int]) -> None:
     assert band_ends(rows) == ends
 
 
-@pytest.mark.parametrize("change", [{"alpha": 1.1}, {"alpha": -0.1}, {"clip": 0.0}, {"quality_weight": -1.0}])
+@pytest.mark.parametrize(
+    "change", [{"alpha": 1.1}, {"alpha": -0.1}, {"clip": 0.0}, {"norm_discount": -0.1}, {"quality_weight": -1.0}]
+)
 def test_out_of_range_names_the_field(change: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(change))):
         replace(CONFIG, **change)

@@ -29,7 +29,8 @@ def configured(**changes: Any) -> ReferenceConfig:
     ("field", "value"),
     [
         ("vocabulary", 257), ("layers", 0), ("width", 18), ("heads", 0), ("context", 1), ("train_rows", 7),
-        ("steps", 2), ("batch_rows", 0), ("learning_rate", 0.0), ("learning_rate", 1.0), ("checkpoints", 2),
+        ("steps", 2), ("batch_rows", 0), ("learning_rate", 0.0), ("learning_rate", 1.0), ("muon_rate", 0.0),
+        ("checkpoints", 2),
         ("refresh_ratio", 1.5), ("seed", -1),
     ],
 )  # fmt: skip

@@ -11,8 +11,10 @@ import pytest
 
 from scoring.errors import ConfigError, DataError
 from transforms import benchmarks
-from transforms.benchmarks import benchmarks_digest, build_index, load_index, read_items, save_index
-from transforms.text.decontaminate import BenchmarkConfig, DecontaminateConfig, Index, hits
+from transforms.benchmarks import USE, build_index, load_index, save_index
+from transforms.readers.source import TextSource
+from transforms.text.decontaminate import DecontaminateConfig, Index, hits
+from transforms.text_source import read_texts, sources_digest
 
 QUESTION = "why is the sky above the hills so blue today"
 ROWS = [
@@ -26,11 +28,11 @@ def same(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     return texts
 
 
-def bench(*paths: str, columns: tuple[str, ...] = ("q", "choices", "answer"), **more: Any) -> BenchmarkConfig:
-    return BenchmarkConfig(name=more.pop("name", "sky"), paths=paths or ("b.jsonl",), columns=columns, **more)
+def bench(*paths: str, columns: tuple[str, ...] = ("q", "choices", "answer"), **more: Any) -> TextSource:
+    return TextSource(name=more.pop("name", "sky"), paths=paths or ("b.jsonl",), columns=columns, **more)
 
 
-def config(*found: BenchmarkConfig, **more: Any) -> DecontaminateConfig:
+def config(*found: TextSource, **more: Any) -> DecontaminateConfig:
     return DecontaminateConfig(**{"benchmarks": found, "ngram": 5, "min_words": 4, "max_overlap": 0.5, **more})
 
 
@@ -46,7 +48,7 @@ def arrays(index: Index) -> list[list[Any]]:
 
 def test_json_lines_are_joined_column_by_column(tmp_path: Path) -> None:
     write(tmp_path)
-    first, blank, nested = read_items(tmp_path, bench())
+    first, blank, nested = read_texts(tmp_path, bench(), USE)
     assert first == f"{QUESTION}\ndust\nair\n1"
     assert blank == ""
     assert nested == "what do the people of the valley call the hill\nTor\nA\n0"
@@ -60,12 +62,12 @@ def test_every_format_is_read(tmp_path: Path) -> None:
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress((tmp_path / "b.jsonl").read_bytes()))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "b.parquet")
     found = {
-        name: list(read_items(tmp_path, bench(name, columns=("q", "answer"))))
+        name: list(read_texts(tmp_path, bench(name, columns=("q", "answer")), USE))
         for name in ("b.jsonl", "b.json", "b.csv", "b.parquet", "packed.jsonl.gz")
     }
     assert list(found.values()) == [[f"{r['q']}\n{r['answer']}" for r in rows]] * 5
     (tmp_path / "b.txt").write_text(QUESTION)
-    assert list(read_items(tmp_path, bench("b.txt", columns=("text",)))) == [QUESTION]
+    assert list(read_texts(tmp_path, bench("b.txt", columns=("text",)), USE)) == [QUESTION]
 
 
 def test_items_are_named_by_benchmark_and_row(tmp_path: Path) -> None:
@@ -113,11 +115,11 @@ def test_an_index_survives_its_file(tmp_path: Path) -> None:
 
 def test_the_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
     path = write(tmp_path)
-    before = benchmarks_digest(tmp_path, [bench()])
-    assert benchmarks_digest(tmp_path, [bench()]) == before
-    assert benchmarks_digest(tmp_path, [bench(columns=("q",))]) != before
+    before = sources_digest(tmp_path, [bench()], USE)
+    assert sources_digest(tmp_path, [bench()], USE) == before
+    assert sources_digest(tmp_path, [bench(columns=("q",))], USE) != before
     path.write_bytes(path.read_bytes().replace(b"blue", b"grey"))
-    assert benchmarks_digest(tmp_path, [bench()]) != before
+    assert sources_digest(tmp_path, [bench()], USE) != before
 
 
 @pytest.mark.parametrize(
@@ -148,8 +150,8 @@ def test_missing_files_and_columns_name_themselves(tmp_path: Path) -> None:
         ("b.png", "b.png"),
     ):
         with pytest.raises(ConfigError, match=words):
-            list(read_items(tmp_path, bench(path)))
+            list(read_texts(tmp_path, bench(path), USE))
     with pytest.raises((ConfigError, DataError), match=r"cut\.jsonl\.gz|gzip"):
-        list(read_items(tmp_path, bench("cut.jsonl.gz")))
+        list(read_texts(tmp_path, bench("cut.jsonl.gz"), USE))
     with pytest.raises(ConfigError, match="matches no file"):
-        benchmarks_digest(tmp_path, [bench("none.jsonl")])
+        sources_digest(tmp_path, [bench("none.jsonl")], USE)

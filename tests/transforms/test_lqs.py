@@ -1,5 +1,6 @@
 """The LQS transform: bands, notes and nulls of each kind of row."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,17 @@ import scored_corpus
 
 from scoring.lqs import LqsConfig, Moments
 from transforms import schemas
+from transforms.gradients import NOT_SAMPLED
 from transforms.lqs import Corpus, score_batch
 
-CONFIG = LqsConfig(formula="weighted", learnability_weight=0.7, quality_weight=0.3, high_value=1.5, alpha=0.5, clip=3.0)
-CORPUS = Corpus(mean_norm=2.0, static=Moments(0.5, 0.25), lqs=Moments(1.0, 0.5), band_ends=((0.0, "b"), (1.0, "b")))
+CONFIG = LqsConfig(
+    formula="weighted", learnability_weight=0.7, quality_weight=0.3, norm_discount=0.0, high_value=1.5, alpha=0.5,
+    clip=3.0,
+)  # fmt: skip
+CORPUS = Corpus(
+    mean_norm=2.0, static=Moments(0.5, 0.25), lqs=Moments(1.0, 0.5), log_norm=Moments(0.0, 1.0),
+    band_ends=((0.0, "b"), (1.0, "b")),
+)  # fmt: skip
 FIELDS = ("grad_norm", "target_cosine", "costate_dot", "costate_cosine")
 
 
@@ -23,6 +31,7 @@ def batch(*rows: dict[str, Any]) -> pa.RecordBatch:
     columns["static.static_score"] = pa.array([r.get("static") for r in rows], pa.float64())
     for field in FIELDS:
         columns[f"gradients.{field}"] = pa.array([r.get(field) for r in rows], pa.list_(pa.float64()))
+    columns["gradients.gradient_tokens"] = pa.array([r.get("tokens", 100) for r in rows], pa.int32())
     columns["gradients.gradient_note"] = pa.array([r.get("note") for r in rows], pa.string())
     return pa.record_batch(columns)
 
@@ -55,11 +64,19 @@ def test_high_value_means_the_norm_in_both_formulas() -> None:
     assert one({**GOOD, "grad_norm": [9.0, 2.0], "static": 1.0}, replace(CONFIG, formula="delt"))["high_value"] is False
 
 
+def test_a_row_whose_tokens_pull_one_way_is_discounted() -> None:
+    # relative to 1: ln(4 · √4) = 2.08; lqs 2, z 2; (2 − 0.5 · 2.08)/√1.25
+    config = replace(CONFIG, formula="delt", norm_discount=0.5)
+    found = one({**GOOD, "tokens": 4, "static": 1.0}, config)
+    assert found["lqs_z"] == pytest.approx((2 - 0.5 * math.log(8)) / math.sqrt(1.25))
+
+
 @pytest.mark.parametrize(
     ("row", "score", "note"),
     [
         ({"static": 0.75}, 1.0, "static only: no text"),
         ({"static": 0.75, "note": "infinite gradient"}, 1.0, "static only: infinite gradient"),
+        ({"static": 0.75, "note": NOT_SAMPLED}, 1.0, "static only: not in the proxy sample"),  # and there is no scorer
         (
             {"static": 0.75, **GOOD, "grad_norm": [1.0, float("inf")]},
             1.0,

@@ -60,7 +60,7 @@ def test_every_fate_of_a_row(scorer: Scorer) -> None:
     assert [r["kept"] for r in found][1:] == [True, True, True, None, None, None]
     assert [r["reasons"] for r in found][1:] == [[], [], [], None, None, None]
     assert [r["windows"] for r in found] == [1, None, None, None, None, None, None]
-    assert all(r["quality"] is None and r["quality_label"] is None for r in found[1:])
+    assert all(r["quality"] is r["quality_label"] is r["embedding"] is None for r in found[1:])
     assert found[0]["quality"] == found[0]["quality_min"] == found[0]["quality_max"]
 
 
@@ -89,6 +89,7 @@ def test_a_row_scores_alike_in_whatever_company(scorer: Scorer) -> None:
     for other in (kept(texts[::-1]), *(kept([t]) for t in texts[:4])):
         for row, text in zip(score(other, scorer), other["clean.clean_text"].to_pylist(), strict=True):
             assert row["quality"] == pytest.approx(together[texts.index(text)]["quality"], abs=1e-5)
+            np.testing.assert_allclose(row["embedding"], together[texts.index(text)]["embedding"], atol=1)
     tight = score(kept(texts), scorer, change(batch_tokens=1))
     np.testing.assert_allclose([r["quality"] for r in tight], [r["quality"] for r in together], atol=1e-5)
 
@@ -98,13 +99,26 @@ def test_windows_and_aggregates_of_a_long_text(scorer: Scorer) -> None:
     ids = next(encoding.token_ids(scorer.tokenizer, [LONG]))
     rows = {a: score(kept([LONG]), scorer, dataclasses.replace(config, aggregate=a))[0] for a in ("mean", "min", "max")}
     starts = [*range(0, len(ids) - 100, 100), len(ids) - 100]
-    expected = scorer.classify([ids[s : s + 100] for s in starts])[:, 0]
+    expected = scorer.classify([ids[s : s + 100] for s in starts])[0][:, 0]
     for name, value in (("mean", expected.mean()), ("min", expected.min()), ("max", expected.max())):
         assert rows[name]["quality"] == pytest.approx(value, abs=1e-5)
     assert rows["mean"]["windows"] == len(starts)
     assert rows["mean"]["coverage"] == 1.0
     thinned = score(kept([LONG]), scorer, dataclasses.replace(config, max_windows=4))[0]
     assert (thinned["windows"], thinned["coverage"]) == (4, pytest.approx(400 / len(ids)))
+
+
+def test_the_embedding_points_where_the_mean_of_its_windows_does(scorer: Scorer) -> None:
+    config = change(window_tokens=100, stride_tokens=100, max_windows=0)
+    row = score(kept([LONG]), scorer, config)[0]
+    assert isinstance(row["embedding"], list)
+    stored = np.array(row["embedding"])
+    ids = next(encoding.token_ids(scorer.tokenizer, [LONG]))
+    starts = [*range(0, len(ids) - 100, 100), len(ids) - 100]
+    mean = scorer.classify([ids[s : s + 100] for s in starts])[1].mean(axis=0)
+    assert (len(stored), np.abs(stored).max()) == (384, 127)
+    np.testing.assert_allclose(stored, mean * 127 / np.abs(mean).max(), atol=1)
+    assert stored @ mean / np.linalg.norm(stored) / np.linalg.norm(mean) > 0.999
 
 
 def test_two_megabytes_are_scored(scorer: Scorer) -> None:
@@ -120,6 +134,7 @@ def test_a_classifier_s_good_labels_are_summed(tmp_path: Path) -> None:
     scorer = quality.load_scorer(config, tmp_path, 1, None)
     texts = list(prose.paragraphs()[:6])
     found = score(kept(texts), scorer, config)
+    assert all(r["embedding"] is None for r in found)
     tokenizer, model = models.load_tokenizer(name), models.load_classifier(name)
     for text, row in zip(texts, found, strict=True):
         if row["windows"] == 1:
@@ -150,7 +165,8 @@ def test_a_classifier_that_does_not_fit_the_params(tmp_path: Path, values: dict[
 
 
 def test_a_model_that_gives_no_numbers_is_an_error(scorer: Scorer) -> None:
-    broken = dataclasses.replace(scorer, classify=lambda found: np.full((len(found), 1), np.nan))
+    nothing = (np.full((1, 1), np.nan), np.zeros((1, 0), np.float32))
+    broken = dataclasses.replace(scorer, classify=lambda found: nothing)
     with pytest.raises(ToolError, match="no numbers"):
         score(kept(["Rain."]), broken)
 

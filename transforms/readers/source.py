@@ -76,3 +76,28 @@ def _check_encoding(name: str) -> None:
         raise ValueError(f"encoding {name!r} is not known") from error
     if not splits:
         raise ValueError(f"encoding {name!r} is not supported: convert the files to UTF-8, for example with iconv")
+
+
+@config
+class TextSource:
+    """Files of texts, and the columns that make up a text, joined by newlines in this order."""
+
+    name: str
+    paths: tuple[str, ...]  # files, folders or globs, relative to the project
+    columns: tuple[str, ...] = ("text",)
+    format: Literal["auto", "jsonl", "json", "parquet", "csv", "text"] = "auto"
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise ValueError(f"columns of {self.name} are empty")
+        self.source  # noqa: B018 (checks name, paths, columns and encoding)
+
+    @property
+    def source(self) -> SourceConfig:
+        """The same as ingest's readers take it."""
+        text = "".join(f"{{{column}}}" for column in self.columns)
+        columns = {"text": text}
+        return SourceConfig(
+            name=self.name, paths=self.paths, columns=columns, format=self.format, encoding=self.encoding
+        )

@@ -15,13 +15,13 @@ appendix C: 13-grams, lower case, no punctuation; lm-evaluation-harness does the
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from scoring.config import config
-from transforms.readers.source import SourceConfig
+from transforms.readers.source import TextSource
 from transforms.rules import Rule
 from transforms.text.benchmark_kernels import CASED, hash_items, search
 from transforms.text.tables import MARK, UNSPACED, WORD, classes
@@ -46,35 +46,10 @@ VALUES = (
 
 
 @config
-class BenchmarkConfig:
-    """A benchmark that no text may hold: its files, and the columns that make up an item, joined in this order."""
-
-    name: str  # begins every item: name:row
-    paths: tuple[str, ...]  # files, folders or globs, relative to the project
-    columns: tuple[str, ...] = ("text",)
-    format: Literal["auto", "jsonl", "json", "parquet", "csv", "text"] = "auto"
-    encoding: str = "utf-8"
-
-    def __post_init__(self) -> None:
-        if not self.columns:
-            raise ValueError(f"columns of benchmark {self.name} are empty")
-        self.source  # noqa: B018 (checks name, paths, columns and encoding)
-
-    @property
-    def source(self) -> SourceConfig:
-        """The same as ingest's readers take it."""
-        text = "".join(f"{{{column}}}" for column in self.columns)
-        columns = {"text": text}
-        return SourceConfig(
-            name=self.name, paths=self.paths, columns=columns, format=self.format, encoding=self.encoding
-        )
-
-
-@config
 class DecontaminateConfig:
     """Which benchmarks, and from when on a text holds one of their items."""
 
-    benchmarks: tuple[BenchmarkConfig, ...]  # none: nothing is measured
+    benchmarks: tuple[TextSource, ...]  # none: nothing is measured
     ngram: int  # words
     min_words: int  # shorter items are left out
     max_overlap: float  # of an item's n-grams; a text with more is dropped

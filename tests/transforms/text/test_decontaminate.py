@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 
+from transforms.readers.source import TextSource
 from transforms.text import decontaminate
-from transforms.text.decontaminate import BenchmarkConfig, DecontaminateConfig, Index, hits, make_index, ngram_pairs
+from transforms.text.decontaminate import DecontaminateConfig, Index, hits, make_index, ngram_pairs
 
 _WORDS = st.sampled_from(["a", "b", "the", "It's", "汉", "字", "คน", "कि", "é", "É", "-", "...", "\u00ad", "x1"])
 _GAPS = st.sampled_from([" ", " ", ", ", "\n", ""])
@@ -178,7 +179,7 @@ def test_planted_items_in_real_texts(shared: Path) -> None:
     ("change", "words"),
     [
         ({"ngram": 0}, "ngram 0"), ({"min_words": 14}, "min_words 14"), ({"max_overlap": 1.5}, "max_overlap must be"),
-        ({"benchmarks": (BenchmarkConfig(name="b", paths=("x",)),) * 2}, "unique names"),
+        ({"benchmarks": (TextSource(name="b", paths=("x",)),) * 2}, "unique names"),
     ],
 )  # fmt: skip
 def test_limits_are_checked(change: dict[str, Any], words: str) -> None:
@@ -191,10 +192,10 @@ def test_limits_are_checked(change: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "Bool Q"}, "may hold only"), ({"paths": ()}, "are empty"), ({"columns": ()}, "columns of benchmark"),
+        ({"name": "Bool Q"}, "may hold only"), ({"paths": ()}, "are empty"), ({"columns": ()}, "columns of b"),
         ({"columns": ("a:b",)}, "places like"), ({"encoding": "utf-17"}, "not known"),
     ],
 )  # fmt: skip
 def test_a_benchmark_is_checked_like_a_source(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        BenchmarkConfig(**{"name": "b", "paths": ("x",), **change})
+        TextSource(**{"name": "b", "paths": ("x",), **change})
