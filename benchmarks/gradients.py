@@ -299,7 +299,7 @@ def main() -> None:
     parser.add_argument("--texts", nargs="*", default=[])
     parser.add_argument("--documents", type=int, default=200)
     parser.add_argument("--rows", type=int, default=8, help="of the rounds")
-    parser.add_argument("--few", type=int, default=2, help="rows of the dear ways")
+    parser.add_argument("--few", type=int, default=4, help="rows of the dear ways")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--layers", default="all")
     parser.add_argument("--batch-tokens", type=int, default=1024)

@@ -25,7 +25,7 @@ RULE_MODULES = ("clean", "quality")  # their folder, their section of params and
 PLAN_FILE = "plan/plan.parquet"
 SHARD_PATTERN = "shard-*.parquet"
 
-_PAYLOADS = ("images", "audio")
+_PAYLOADS = ("images", "audio", "embedding")
 _WIDE = ("samples", "clean", "dedup", "quality", "tokens", "gradients", "static/raw", "static", "lqs")
 _PREFIXED = ("kept", "reasons")
 _ROW = "parse_filename(samples.filename) AS part, samples.file_row_number AS row"

@@ -76,6 +76,8 @@ def _measured(batch: pa.RecordBatch, config: LqsSection, mean_norm: float) -> Fl
 
 def _fit(project: Project, config: LqsSection, wide: parts.Reads, mean_norm: float, ratio: float) -> Distilled:
     """Returns the scorer fitted to a seeded share `ratio` of the rows that have an LQS."""
+    from threadpoolctl import threadpool_limits
+
     width = next(filter(None, map(distilled.embedding_width, _batches(project, {"quality": ["embedding"]}))), 0)
     features, scores, ids = list[Floats](), list[Floats](), list[str]()
     for batch in _batches(project, wide):
@@ -85,7 +87,8 @@ def _fit(project: Project, config: LqsSection, wide: parts.Reads, mean_norm: flo
         features.append(distilled.features(rows, width))
         scores.append(values[drawn])
         ids += rows["sample_id"].to_pylist()
-    return distill.fit(np.concatenate(features), np.concatenate(scores), ids, config.distill, width=width)
+    with threadpool_limits(1):  # on a busy machine, threads that wait for each other take ten times as long
+        return distill.fit(np.concatenate(features), np.concatenate(scores), ids, config.distill, width=width)
 
 
 def _key(project: Project, config: LqsSection, wide: parts.Reads) -> str:

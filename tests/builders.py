@@ -180,7 +180,7 @@ PLANNED = (("s00", 0, 0), ("s04", 0, 1), ("s08", 0, 2), ("s07", 1, 0), ("s09", 1
 
 SIDECARS: dict[str, dict[str, dict[str, Any]]] = {
     "clean": CLEAN, "dedup": DEDUP, "dedup/lines": {}, "quality": QUALITY, "tokens/raw": {}, "tokens": TOKENS,
-    "gradients": GRADIENTS, "static/raw": STATIC_RAW, "static": STATIC, "lqs": LQS,
+    "gradients": GRADIENTS, "gradients/sketches": {}, "static/raw": STATIC_RAW, "static": STATIC, "lqs": LQS,
 }  # fmt: skip
 
 
