@@ -86,12 +86,13 @@ def loaded(name: str, texts: list[str]) -> tuple[Any, Any]:
 class Bench:
     """A model, what is scored of it, and the ways to do it."""
 
-    def __init__(self, model: Any, which: str, batch_tokens: int) -> None:
+    def __init__(self, model: Any, which: str, batch_tokens: int, *, directed: bool = True, tied: bool = True) -> None:
         self.model, self.batch_tokens = model, batch_tokens
         self.layers = scored_layers(model, which)
         self.tied = scored_layers(model, which, embeddings=True)
         device = next(model.parameters()).device
-        self.direction = {n: torch.randn(1, *s, device=device) for n, s in shapes(self.tied).items()}
+        along = shapes(self.tied if tied else self.layers) if directed else {}
+        self.direction = {n: torch.randn(1, *s, device=device) for n, s in along.items()}
 
     def score(self, rows: Rows, *, exact: bool, projection: Projection | None = None, tied: bool = False) -> Any:
         layers = self.tied if tied else self.layers
@@ -277,19 +278,20 @@ def as_child(folder: str, what: str, part: str, flags: argparse.Namespace) -> No
 
     model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder)).eval()
     rows = json.loads(Path(folder, "rows.json").read_text())[int(part)]
-    bench = Bench(model, flags.layers, flags.batch_tokens)
-    if what == "bare":
-        bench.direction = {}
+    bench = Bench(model, flags.layers, flags.batch_tokens, directed=what != "bare", tied=False)
     started = time.perf_counter()
     getattr(bench, what)(rows)
     print(json.dumps({"wall_s": time.perf_counter() - started, "peak_mb": _peak_mb()}))
 
 
 def _peak_mb() -> float:
+    """Returns the peak of this process's memory; Linux's `ru_maxrss` would begin at the parent's."""
     import resource
 
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def main() -> None:

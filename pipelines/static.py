@@ -44,7 +44,7 @@ def run(project: Project) -> None:
     bounds = quantiles(project, config)
     stage.map_parts(
         project,
-        ScoreStatic(bounds, config.weights),
+        ScoreStatic(bounds, config.scale),
         module=MODULE,
         folder="static",
         schema=schemas.STATIC,

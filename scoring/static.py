@@ -1,4 +1,4 @@
-"""The static score: raw dimensions onto [0, 1] by corpus quantiles, then their weighted mean (docs/scoring.md)."""
+"""The static score: raw dimensions onto [0, 1] by corpus quantiles, then a weighted mean (docs/scoring.md)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -50,3 +50,12 @@ def weighted_mean(values: Mapping[str, Floats], weights: Mapping[str, float]) ->
         total += np.where(known, column, 0.0) * weights[dimension]
         weight += known * weights[dimension]
     return np.divide(total, weight, out=np.full(size, np.nan), where=weight > 0)
+
+
+def weighted_product(values: Mapping[str, Floats], weights: Mapping[str, float], *, floor: float) -> Floats:
+    """Returns (n,) Π max(v, floor)^(w/Σ w) over the dimensions that a row has; NaN where it has none.
+
+    The weighted product model (Bridgman 1922): one dimension near 0 cannot be made up for by the others.
+    """
+    logs = {d: np.log(np.maximum(column, floor)) for d, column in values.items()}
+    return np.exp(weighted_mean(logs, weights))

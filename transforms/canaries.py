@@ -75,7 +75,7 @@ def measure(canaries: Sequence[Canary], tools: Tools) -> pa.RecordBatch:
     columns = _zipped("gradients", scored.select(schemas.GRADIENTS.names), columns)
     raw = static.read_batch(_batch(columns), tools.unigrams, max_tokens=tools.static.max_tokens)
     columns = _zipped("static/raw", raw, columns)
-    columns = _zipped("static", static.score_batch(_batch(columns), tools.bounds, tools.static.weights), columns)
+    columns = _zipped("static", static.score_batch(_batch(columns), tools.bounds, tools.static.scale), columns)
     return _batch({**columns, "kind": pa.array([c.kind for c in canaries])})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import apache_beam as beam
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from scoring.ahp import Priorities, priorities, reciprocal, require_consistent
 from scoring.config import config
-from scoring.static import FALLING, TEXTUAL, Bounds, group, unit_interval, weighted_mean
+from scoring.static import FALLING, TEXTUAL, Bounds, group, unit_interval, weighted_mean, weighted_product
 from scoring.static_text import text_readings
 from scoring.unigrams import Unigrams, count_chars, count_words
 from transforms import parts
@@ -35,6 +35,8 @@ class StaticConfig:
     vocabulary: int
     low_quantile: float
     high_quantile: float
+    mean: Literal["product", "sum"]
+    floor: float  # of a dimension on [0, 1], in a product
     ahp: dict[str, tuple[float, ...]]  # dimension → its importance against each one after it
     max_consistency_ratio: float
 
@@ -45,6 +47,8 @@ class StaticConfig:
             raise ValueError(
                 f"low_quantile {self.low_quantile} and high_quantile {self.high_quantile} must ascend in [0, 1]"
             )
+        if not 0 < self.floor < 1:
+            raise ValueError(f"floor {self.floor} must lie between 0 and 1")
         self._check_matrix()
         require_consistent(
             self.matrix, STATIC_DIMENSIONS, max_ratio=self.max_consistency_ratio, where="params, static.ahp"
@@ -72,9 +76,28 @@ class StaticConfig:
         return priorities(self.matrix)
 
     @property
+    def scale(self) -> "Scale":
+        """How dimensions become a score."""
+        return Scale(self.weights, self.floor if self.mean == "product" else None)
+
+    @property
     def weights(self) -> dict[str, float]:
         """The weight of each dimension; they sum to 1."""
         return dict(zip(STATIC_DIMENSIONS, self.priorities.weights.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How dimensions become a score."""
+
+    weights: Mapping[str, float]
+    floor: float | None  # of a weighted product; None: a weighted sum
+
+    def mean(self, columns: Mapping[str, Floats]) -> Floats:
+        """Returns (n,) the score of rows by their dimensions on [0, 1]."""
+        if self.floor is None:
+            return weighted_mean(columns, self.weights)
+        return weighted_product(columns, self.weights, floor=self.floor)
 
 
 def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
@@ -133,7 +156,7 @@ def _read_media(batch: pa.RecordBatch, rows: npt.NDArray, columns: Mapping[str, 
             columns[dimension][row] = value
 
 
-def score_batch(batch: pa.RecordBatch, bounds: Mapping[str, Bounds], weights: Mapping[str, float]) -> pa.RecordBatch:
+def score_batch(batch: pa.RecordBatch, bounds: Mapping[str, Bounds], scale: Scale) -> pa.RecordBatch:
     """Returns `STATIC`: the dimensions on [0, 1] and their weighted mean, null where there is none."""
     modalities = batch["samples.modality"].to_pylist()
     english = [language == "en" for language in batch["clean.language"].to_pylist()]
@@ -142,7 +165,7 @@ def score_batch(batch: pa.RecordBatch, bounds: Mapping[str, Bounds], weights: Ma
         groups = [group(m, d, english=e) for m, e in zip(modalities, english, strict=True)]
         raw = _numbers(batch[f"static/raw.{d}"])
         columns[d] = unit_interval(raw, groups, bounds.get(d, {}), falling=d in FALLING)
-    columns["static_score"] = weighted_mean(columns, weights)
+    columns["static_score"] = scale.mean(columns)
     return pa.record_batch([batch["sample_id"], *map(_nullable, columns.values())], STATIC)
 
 
@@ -195,10 +218,10 @@ class ScoreStatic(beam.PTransform):
     """Scales each part's dimensions by the corpus quantiles `bounds` and weighs them."""
 
     bounds: Mapping[str, Bounds]
-    weights: Mapping[str, float]
+    scale: Scale
 
     def expand(self, items: beam.PCollection) -> beam.PCollection:
         return items | "ScoreDimensions" >> beam.Map(self._score)
 
     def _score(self, part: Part) -> Part:
-        return part.with_batch(score_batch(part.batch, self.bounds, self.weights))
+        return part.with_batch(score_batch(part.batch, self.bounds, self.scale))

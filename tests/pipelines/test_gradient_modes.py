@@ -1,6 +1,10 @@
 """Precisions, targets and the proxy sample of the stage `gradients`, each against the exact run."""
 
+import atexit
 import json
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +27,19 @@ C = TINY["checkpoints"]
 WIDE = {"keep": "all", "rank": 64, "width": 8192}
 
 
+@cache
+def trained() -> Path:
+    """Returns a folder with a reference, which all tests copy."""
+    root = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
+    reference.run(text_projects.project(root, ROWS))
+    return root / "data/reference"
+
+
 def run(root: Path, **options: Any) -> Project:
     """Returns a project whose reference and gradients are done."""
     project = text_projects.project(root, ROWS, gradients=options)
-    reference.run(project)
+    shutil.copytree(trained(), project.folder("reference"), dirs_exist_ok=True)
     gradients.run(project)
     return project
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.static import DIMENSIONS, FALLING, group, unit_interval, weighted_mean
+from scoring.static import DIMENSIONS, FALLING, group, unit_interval, weighted_mean, weighted_product
 from transforms import schemas
 
 VALUES = st.lists(st.one_of(st.floats(-1e6, 1e6), st.just(math.nan)), max_size=20)
@@ -71,3 +71,22 @@ def test_a_weighted_mean_stays_between_its_parts(rows: list[tuple[float, ...]]) 
     for row, score in zip(table, found, strict=True):
         known = row[~np.isnan(row)]
         assert math.isnan(score) if not len(known) else known.min() - 1e-12 <= score <= known.max() + 1e-12
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=5), st.floats(0.001, 0.5))
+def test_a_product_is_the_geometric_mean_above_the_floor(row: list[float], floor: float) -> None:
+    names = [str(k) for k in range(len(row))]
+    weights = {n: 1.0 + k for k, n in enumerate(names)}
+    found = weighted_product({n: np.array([v, np.nan]) for n, v in zip(names, row, strict=True)}, weights, floor=floor)
+    whole = sum(weights.values())
+    truth = math.prod(max(v, floor) ** (weights[n] / whole) for n, v in zip(names, row, strict=True))
+    assert found[0] == pytest.approx(truth)
+    assert math.isnan(found[1])
+
+
+def test_what_fails_once_does_not_make_up_for_it() -> None:
+    even, torn = np.array([0.5]), (np.array([1.0]), np.array([0.0]))
+    weights = {"a": 1.0, "b": 1.0}
+    assert weighted_mean({"a": torn[0], "b": torn[1]}, weights) == weighted_mean({"a": even, "b": even}, weights)
+    product = weighted_product({"a": torn[0], "b": torn[1]}, weights, floor=0.02)
+    assert product < weighted_product({"a": even, "b": even}, weights, floor=0.02)

@@ -1,5 +1,6 @@
 """The static transforms: what each kind of row gets, what is refused, and batches of any shape."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ def test_every_kind_of_row_gets_its_own_readings(tmp_path: Path) -> None:
     assert named(audio) == everything - {"rare_words", "predictability", "originality"}
     assert text["length"] == pytest.approx(np.log(21))
     assert text["originality"] == 1.0
-    assert text["predictability"] == -scored_corpus.gradient(0)["loss"][-1]
+    gradient = scored_corpus.gradient(0)
+    assert text["predictability"] == gradient["order_gain"] - gradient["loss"][-1]
     assert image["length"] == pytest.approx(np.log(640 * 480 + 1))
     assert chinese["reading_difficulty"] < 8 < text["reading_difficulty"]  # bits against points
 
@@ -123,13 +125,19 @@ def test_an_empty_batch_gives_empty_columns(tmp_path: Path) -> None:
 def test_scores_follow_bounds_direction_and_weights() -> None:
     values = {"length": [1.0, None], "rare_words": [10.0, None]}
     found = score_batch(
-        scored(values), {"length": {"text": (0.0, 2.0)}, "rare_words": {"text": (0.0, 40.0)}}, CONFIG.weights
+        scored(values), {"length": {"text": (0.0, 2.0)}, "rare_words": {"text": (0.0, 40.0)}}, CONFIG.scale
     )
     first, second = found.to_pylist()
     weights = CONFIG.weights
     assert (first["length"], first["rare_words"]) == (0.5, 0.75)  # few rare words are good
     whole = weights["length"] + weights["rare_words"]
-    assert first["static_score"] == pytest.approx((0.5 * weights["length"] + 0.75 * weights["rare_words"]) / whole)
+    logs = math.log(0.5) * weights["length"] + math.log(0.75) * weights["rare_words"]
+    assert first["static_score"] == pytest.approx(math.exp(logs / whole))
+    summed = score_batch(
+        scored(values), {"length": {"text": (0.0, 2.0)}, "rare_words": {"text": (0.0, 40.0)}},
+        replace(CONFIG, mean="sum").scale,
+    ).to_pylist()[0]  # fmt: skip
+    assert summed["static_score"] == pytest.approx((0.5 * weights["length"] + 0.75 * weights["rare_words"]) / whole)
     assert second["static_score"] is None
     assert found.schema.equals(schemas.STATIC)
 
@@ -152,7 +160,7 @@ def test_the_shipped_weights_put_what_finds_noise_first() -> None:
     assert CONFIG.priorities.consistency_ratio < 0.02
     ranked = sorted(weights, key=lambda d: -weights[d])
     assert ranked[0] == "predictability"
-    assert set(ranked[1:5]) == {"originality", "cleanliness", "coherence", "knowledge_density"}
+    assert set(ranked[1:4]) == {"originality", "cleanliness", "coherence"}
     assert weights["length"] < 0.04
 
 
