@@ -31,56 +31,18 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml
 from scipy.stats import spearmanr
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from scoring import gradients, losses, models, reference, windows  # noqa: E402
+from gradient_inputs import Rows, documents, fast_bf16, loaded, peak_mb, texts_of  # noqa: E402
+
+from scoring import gradients, losses, windows  # noqa: E402
 from scoring.gradients import Objective, Projection  # noqa: E402
 from scoring.layers import requiring_grad, scored_layers, shapes  # noqa: E402
 
-MIN_TOKENS, MAX_TOKENS = 128, 512
-Rows = list[list[int]]
 Timed = dict[str, tuple[Callable[[], object], Rows]]  # name → what is done, to which rows
-
-
-def texts_of(paths: list[str]) -> list[str]:
-    """Returns the texts of JSONL files; without one, the topics of Python's own help."""
-    if not paths:
-        from pydoc_data.topics import topics
-
-        return list(topics.values())
-    lines = [line for path in paths for line in Path(path).read_bytes().split(b"\n") if line.strip()]
-    return [text for text in (json.loads(line).get("text") for line in lines) if text]
-
-
-def documents(tokenizer: Any, texts: list[str], count: int) -> Rows:
-    """Returns `count` rows of 128-512 tokens: the first piece of each text, then the second of each, and so on."""
-    rng = np.random.default_rng(7)
-    found: list[tuple[int, int, list[int]]] = []
-    for n, record in enumerate(tokenizer.backend_tokenizer.encode_batch_fast(texts)):
-        start = piece = 0
-        while len(record.ids) - start >= MIN_TOKENS:
-            stop = start + int(rng.integers(MIN_TOKENS, MAX_TOKENS + 1))
-            found.append((piece, n, record.ids[start:stop]))
-            start, piece = stop, piece + 1
-    rows = [row for _, _, row in sorted(found) if len(row) >= MIN_TOKENS][:count]
-    if len(rows) < count:
-        sys.exit(f"the texts make {len(rows)} documents of {MIN_TOKENS} tokens or more: name more with --texts")
-    return rows
-
-
-def loaded(name: str, texts: list[str]) -> tuple[Any, Any]:
-    """Returns model and tokenizer; of `reference`, untrained, of the sizes in params."""
-    if name != "reference":
-        return models.load_causal(name, Path()), models.load_tokenizer(name, Path())
-    sizes = yaml.safe_load((ROOT / "params.yaml").read_text())["reference"]
-    known = {key: sizes[key] for key in reference.ReferenceConfig.__dataclass_fields__ if key in sizes}
-    config = reference.ReferenceConfig(**{**known, "context": MAX_TOKENS})
-    tokenizer = reference.train_tokenizer(texts, config.vocabulary)
-    return reference.new_model(config, tokenizer).eval(), tokenizer
 
 
 class Bench:
@@ -231,13 +193,6 @@ def half_precision(bench: Bench, rows: Rows, rounds: int) -> dict[str, Any]:
     }
 
 
-def fast_bf16() -> bool:
-    """Returns whether the processor multiplies bfloat16 in hardware."""
-    info = Path("/proc/cpuinfo")
-    flags = set(info.read_text().split()) if info.exists() else set()
-    return bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
-
-
 def _ranked(x: Any, y: Any) -> float:
     return round(float(spearmanr(x, y)[0]), 4)
 
@@ -281,17 +236,7 @@ def as_child(folder: str, what: str, part: str, flags: argparse.Namespace) -> No
     bench = Bench(model, flags.layers, flags.batch_tokens, directed=what != "bare", tied=False)
     started = time.perf_counter()
     getattr(bench, what)(rows)
-    print(json.dumps({"wall_s": time.perf_counter() - started, "peak_mb": _peak_mb()}))
-
-
-def _peak_mb() -> float:
-    """Returns the peak of this process's memory; Linux's `ru_maxrss` would begin at the parent's."""
-    import resource
-
-    status = Path("/proc/self/status")
-    if status.exists():
-        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"wall_s": time.perf_counter() - started, "peak_mb": peak_mb()}))
 
 
 def main() -> None:

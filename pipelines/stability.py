@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipelines import directions
 from pipelines.project import Project
 from scoring import sketches
+from scoring.distill import spearman
 from scoring.quality_head import hash64
 from transforms import parts
 from transforms.gradient_config import GradientsConfig
@@ -61,7 +62,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
 
 def _neighbours(values: Floats) -> list[float | None]:
     """Returns the correlation of each checkpoint's values (n, T) with the next one's."""
-    return [spearman(values[:, t], values[:, t + 1]) for t in range(values.shape[1] - 1)]
+    return [correlation(values[:, t], values[:, t + 1]) for t in range(values.shape[1] - 1)]
 
 
 def _sketched(
@@ -72,17 +73,14 @@ def _sketched(
     target = config.projection.of({n: d[:1] for n, d in last.items()})
     found = sketches.cosines(codes, np.concatenate([target, directions.other_sketch(project)]))
     return {
-        "sketch_against_exact": spearman(found[:, 0], exact),
-        "seed_against_seed": spearman(found[:, 0], found[:, 1]),
+        "sketch_against_exact": correlation(found[:, 0], exact),
+        "seed_against_seed": correlation(found[:, 0], found[:, 1]),
         "conflict_rate": round(sketches.conflict_rate(codes), 6) if codes.any(1).sum() > 1 else None,
     }
 
 
-def spearman(a: Floats, b: Floats) -> float | None:
+def correlation(a: Floats, b: Floats) -> float | None:
     """Returns the rank correlation of the rows that have both; None where one of them is constant."""
-    from scipy.stats import spearmanr
-
     both = np.isfinite(a) & np.isfinite(b)
-    if both.sum() < 3 or np.ptp(a[both]) == 0 or np.ptp(b[both]) == 0:
-        return None
-    return round(float(spearmanr(a[both], b[both]).statistic), 6)
+    found = spearman(np.asarray(a[both], np.float64), np.asarray(b[both], np.float64))
+    return None if np.isnan(found) else round(found, 6)

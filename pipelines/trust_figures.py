@@ -25,7 +25,7 @@ def canaries(sight: Sight) -> Figure:
     signals = found.get("canary_auc_by_signal") or {}
     if not signals:
         why = "The scores were not tried: there is no reference, or lqs.canaries.rows is 0."
-        return Figure(key, title, missing=why if found else not_run("lqs"))
+        return Figure(key, title, missing=why if "lqs_z" in sight.columns else not_run("lqs"))
     kinds = list(signals["score"])
     rows = [(kind.replace("_", " "), *(f"{signals[s][kind]:.2f}" for s in SIGNALS if s in signals)) for kind in kinds]
     worst = min(signals["score"].items(), key=lambda item: item[1])
@@ -42,10 +42,9 @@ def canaries(sight: Sight) -> Figure:
 def stability(sight: Sight) -> Figure:
     """Returns how alike rows are ranked when checkpoint, precision or seed changes."""
     key, title = "stability", "How stable are the gradient scores?"
-    metrics = sight.metrics("gradients")
-    found = metrics.get("stability") or {}
+    found, ran = sight.metrics("gradients").get("stability") or {}, "grad_norm" in sight.columns
     if not found:
-        return Figure(key, title, missing="Too few rows have gradients." if metrics else not_run("gradients"))
+        return Figure(key, title, missing="Too few rows have gradients." if ran else not_run("gradients"))
     rows = [(what, "constant" if value is None else f"{value:.3f}") for what, value in _correlations(found)]
     return Figure(
         key, title, f"Rank correlations (Spearman) over {found['rows']:,} scored rows; 1 is the same order.",

@@ -9,7 +9,8 @@ from builders import empty_project
 from pipelines import decontaminate
 from pipelines.project import Project
 from transforms.benchmarks import load_index
-from transforms.text.decontaminate import BenchmarkConfig, DecontaminateConfig
+from transforms.readers.source import TextSource
+from transforms.text.decontaminate import DecontaminateConfig
 
 
 def same(texts: pa.LargeStringArray) -> pa.LargeStringArray:
@@ -17,7 +18,7 @@ def same(texts: pa.LargeStringArray) -> pa.LargeStringArray:
 
 
 def config(ngram: int = 5, *, benchmarks: int = 1) -> DecontaminateConfig:
-    found = (BenchmarkConfig(name="sky", paths=("b.jsonl",)),) * benchmarks
+    found = (TextSource(name="sky", paths=("b.jsonl",)),) * benchmarks
     return DecontaminateConfig(benchmarks=found, ngram=ngram, min_words=2, max_overlap=0.5)
 
 

@@ -15,6 +15,7 @@ from pipelines.project import Project
 from scoring.errors import ConfigError
 from transforms import parts, schemas
 
+MIX = {"alpha": 0.5, "norm_discount": 0.5}
 ROWS = [scored_corpus.with_static(scored_corpus.row(n), n) for n in range(48)]
 
 
@@ -37,7 +38,7 @@ def scored(root: Path, given: list[dict[str, Any]], size: int, **sections: Any) 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return scored(tmp_path_factory.mktemp("lqs"), ROWS, 10)
+    return scored(tmp_path_factory.mktemp("lqs"), ROWS, 10, lqs=MIX)
 
 
 def z(values: np.ndarray) -> np.ndarray:
@@ -86,7 +87,7 @@ def test_metrics_count_every_scored_row(done: Project) -> None:
 
 @pytest.mark.parametrize("size", [4, 48])
 def test_part_size_and_order_change_no_bit(tmp_path: Path, done: Project, size: int) -> None:
-    assert rows(scored(tmp_path, ROWS[::-1], size)) == rows(done)
+    assert rows(scored(tmp_path, ROWS[::-1], size, lqs=MIX)) == rows(done)
 
 
 def test_ties_are_cut_by_sample_id(tmp_path: Path) -> None:
