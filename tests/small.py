@@ -25,7 +25,7 @@ def params(**changes: Any) -> dict[str, Any]:
     tree["gradients"] |= {"max_tokens": 64, "target_rows": 8}
     tree["gradients"]["sketch"] |= {"rank": 8, "width": 512}
     tree["lqs"] |= {"min_canary_auc": 0.0}  # so small a reference tells nothing apart
-    tree["lqs"]["canaries"] |= {"rows": 8, "chars": 400}
+    tree["lqs"]["canaries"] |= {"rows": 0, "chars": 400}
     tree["plan"] |= {"shard_rows": 16}
     tree["runtime"] |= {"threads": 1}
     for dotted, value in changes.items():

@@ -26,7 +26,7 @@ KINDS = {name for name, _ in degrade.CANARIES}
 def root(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
     """A project on whose data `lqs` has run."""
     path = tmp_path_factory.mktemp("canaries")
-    project = open_project(small.write(path, corpus))
+    project = open_project(small.write(path, corpus, lqs__canaries__rows=8))
     for name in BEFORE:
         importlib.import_module(f"pipelines.{name}").run(project)
     lqs.run(project)
@@ -35,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
 
 def reopened(root: Path, **changes: Any) -> Project:
     """Returns the project with other params; its data is that of the run."""
-    return open_project(small.write(root, **changes))
+    return open_project(small.write(root, **{"lqs__canaries__rows": 8, **changes}))
 
 
 def metrics(root: Path) -> dict[str, Any]:
