@@ -162,7 +162,7 @@ def metrics(project: Project, config: LqsSection, corpus: Corpus) -> dict[str, A
 
 
 def _scores(batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
-    return np.asarray(batch["lqs.score"].to_numpy(zero_copy_only=False), np.float64)
+    return parts.floats(batch["lqs.score"])
 
 
 def _counts(project: Project) -> dict[str, Any]:

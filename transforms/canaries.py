@@ -16,7 +16,7 @@ from scoring import degrade
 from scoring.cost import TokensConfig
 from scoring.static import Bounds
 from scoring.unigrams import Unigrams
-from transforms import gradients, schemas, static, tokens
+from transforms import gradients, parts, schemas, static, tokens
 from transforms.clean import CleanConfig, clean_batch
 from transforms.clean import Tools as Cleaner
 from transforms.gradient_config import GradientsConfig
@@ -115,11 +115,11 @@ def figures(measured: pa.RecordBatch, config: LqsSection, corpus: Corpus) -> dic
     scored = mix_batch(measured, config, corpus)
     signals = {
         "score": scored.score,
-        "static": _floats(measured["static.static_score"]),
+        "static": parts.floats(measured["static.static_score"]),
         "lqs": scored.lqs_z,
         "formula": scored.lqs,
         "low_norm": -scored.relative_norm,
-        "predictability": _floats(measured["static/raw.predictability"]),
+        "predictability": parts.floats(measured["static/raw.predictability"]),
     }
     kinds = np.array(measured["kind"].to_pylist(), object)
     return {signal: _by_kind(values, kinds) for signal, values in signals.items()}
@@ -141,7 +141,3 @@ def auc(good: Floats, bad: Floats) -> float:
 
     labels = np.concatenate([np.ones(len(good)), np.zeros(len(bad))])
     return float(roc_auc_score(labels, np.nan_to_num(np.concatenate([good, bad]), nan=_NO_TEXT)))
-
-
-def _floats(column: pa.Array) -> Floats:
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)

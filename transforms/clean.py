@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from scoring.config import config
 from transforms import benchmarks, lines, schemas
 from transforms.models import MapWithModel
-from transforms.parts import Part, Reads
+from transforms.parts import Part, Reads, floats
 from transforms.rules import Rule, verdict
 from transforms.text import c4, decontaminate, extra, fineweb, gopher, keys, language, measure, pii, repetition, segment
 from transforms.text.lid_model import Detector
@@ -148,10 +148,10 @@ def _clean(
 
 def _judge(found: Mapping[str, pa.Array], is_text: Array, config: CleanConfig) -> tuple[Flags, Flags]:
     """Returns which rows fail each rule, and to which rows it applies, both in the order of `REASONS`."""
-    wordless = ~(_floats(found["words"]) > 0)
+    wordless = ~(floats(found["words"]) > 0)
     failed, applicable = {"empty": is_text & wordless}, {"empty": is_text}
     for rule in RULES:
-        values = _floats(found[rule.value])
+        values = floats(found[rule.value])
         applies = ~np.isnan(values) & ~wordless & rule.is_on(config)
         failed[rule.code], applicable[rule.code] = rule.drops(values, config) & applies, applies
     known = is_text & ~wordless & bool(config.language.allow)
@@ -159,11 +159,6 @@ def _judge(found: Mapping[str, pa.Array], is_text: Array, config: CleanConfig) -
     failed["language_not_allowed"] = known & ~allowed.to_numpy(zero_copy_only=False)
     applicable["language_not_allowed"] = known
     return failed, applicable
-
-
-def _floats(values: pa.Array) -> Array:
-    """Returns (n,) float64, null as NaN."""
-    return np.asarray(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
 
 def _rule_quality(failed: Flags, applicable: Flags) -> pa.Array:

@@ -1,12 +1,12 @@
 """LQS of the rows outside the proxy sample, predicted from what earlier stages say of them."""
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from scoring import distill
 from scoring.distill import Bools, Distilled, Floats
+from transforms import parts
 from transforms.gradients import NOT_SAMPLED
 from transforms.parts import Reads, all_kept
 from transforms.schemas import STATIC_DIMENSIONS
@@ -35,8 +35,8 @@ def embedding_width(batch: pa.RecordBatch) -> int:
 
 def features(batch: pa.RecordBatch, width: int) -> Floats:
     """Returns (n, width + 13): embedding, static dimensions and log text tokens, NaN for what a row lacks."""
-    dimensions = [_floats(batch[f"static.{name}"]) for name in STATIC_DIMENSIONS]
-    length = np.log1p(_floats(batch["tokens.text_tokens"]))
+    dimensions = [parts.floats(batch[f"static.{name}"]) for name in STATIC_DIMENSIONS]
+    length = np.log1p(parts.floats(batch["tokens.text_tokens"]))
     return distill.feature_matrix(batch["quality.embedding"], width, [*dimensions, length])
 
 
@@ -47,7 +47,3 @@ def predicted(batch: pa.RecordBatch, scorer: Distilled) -> Floats:
     if rows.any():
         found[rows] = scorer.predict(features(batch.filter(pa.array(rows)), len(scorer.scaling.means) - _OTHERS))
     return found
-
-
-def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)

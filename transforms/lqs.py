@@ -50,7 +50,7 @@ def read_gradients(batch: pa.RecordBatch) -> Gradients:
     kept = parts.all_kept(batch).to_numpy(zero_copy_only=False)
     columns = [batch[f"gradients.{c}"] for c in COLUMNS]
     checkpoints = max(int(_lengths(c).max(initial=0)) for c in columns)
-    tokens = np.asarray(batch["gradients.gradient_tokens"].cast(pa.float64()).to_numpy(zero_copy_only=False))
+    tokens = parts.floats(batch["gradients.gradient_tokens"])
     return Gradients(np.where(kept, tokens, np.nan), *(_matrix(c, kept, checkpoints) for c in columns))
 
 
@@ -71,8 +71,7 @@ def _matrix(lists: pa.Array, kept: npt.NDArray[np.bool_], width: int) -> Floats:
 def read_static(batch: pa.RecordBatch) -> Floats:
     """Returns (n,) the static score of the kept rows, NaN elsewhere."""
     kept = parts.all_kept(batch).to_numpy(zero_copy_only=False)
-    values = np.asarray(batch["static.static_score"].cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-    return np.where(kept, values, np.nan)
+    return np.where(kept, parts.floats(batch["static.static_score"]), np.nan)
 
 
 def mix_batch(batch: pa.RecordBatch, config: LqsConfig, corpus: Corpus, scorer: Distilled | None = None) -> Scored:

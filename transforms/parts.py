@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -241,6 +243,11 @@ def iter_columns(root: Path, part_names: Iterable[str], reads: Reads) -> Iterato
     """Yields `read_columns` part by part: a pass over the corpus in bounded memory."""
     for name in part_names:
         yield read_columns(root, name, reads)
+
+
+def floats(column: pa.Array) -> npt.NDArray[np.float64]:
+    """Returns (n,) float64, null as NaN."""
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
 
 def all_kept(batch: pa.RecordBatch) -> pa.Array:

@@ -19,7 +19,7 @@ from scoring.static_text import text_readings
 from scoring.unigrams import Unigrams, count_chars, count_words
 from transforms import parts
 from transforms.models import MapWithModel
-from transforms.parts import Part
+from transforms.parts import Part, floats
 from transforms.schemas import STATIC, STATIC_DIMENSIONS, STATIC_RAW, TOKEN_COUNTS
 from transforms.static_media import media_length, media_readings
 
@@ -127,7 +127,9 @@ def read_batch(batch: pa.RecordBatch, unigrams: Unigrams, *, max_tokens: int) ->
     columns = {d: np.full(batch.num_rows, np.nan) for d in STATIC_DIMENSIONS}
     _read_texts(batch, np.flatnonzero(kept & textual), columns, unigrams, max_tokens=max_tokens)
     _read_media(batch, np.flatnonzero(kept & ~textual), columns)
-    columns["predictability"][kept] = (_numbers(batch["gradients.order_gain"]) - _last(batch["gradients.loss"]))[kept]
+    columns["predictability"][kept] = (floats(batch["gradients.order_gain"]) - _last(batch["gradients.loss"]))[
+        kept
+    ]
     return pa.record_batch([batch["sample_id"], *(_nullable(columns[d]) for d in STATIC_DIMENSIONS)], STATIC_RAW)
 
 
@@ -142,8 +144,8 @@ def _read_texts(
     found = text_readings([t or "" for t in texts.to_pylist()], english, unigrams, max_tokens=max_tokens)
     for dimension, values in found.items():
         columns[dimension][rows] = values
-    columns["length"][rows] = np.log1p(_numbers(tokens))
-    columns["originality"][rows] = 1.0 - _numbers(repeated)
+    columns["length"][rows] = np.log1p(floats(tokens))
+    columns["originality"][rows] = 1.0 - floats(repeated)
 
 
 def _read_media(batch: pa.RecordBatch, rows: npt.NDArray, columns: Mapping[str, Floats]) -> None:
@@ -163,15 +165,10 @@ def score_batch(batch: pa.RecordBatch, bounds: Mapping[str, Bounds], scale: Scal
     columns: dict[str, Floats] = {}
     for d in STATIC_DIMENSIONS:
         groups = [group(m, d, english=e) for m, e in zip(modalities, english, strict=True)]
-        raw = _numbers(batch[f"static/raw.{d}"])
+        raw = floats(batch[f"static/raw.{d}"])
         columns[d] = unit_interval(raw, groups, bounds.get(d, {}), falling=d in FALLING)
     columns["static_score"] = scale.mean(columns)
     return pa.record_batch([batch["sample_id"], *map(_nullable, columns.values())], STATIC)
-
-
-def _numbers(column: pa.Array) -> Floats:
-    """Returns (n,) float64, null as NaN."""
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
 
 
 def _last(column: pa.Array) -> Floats:
