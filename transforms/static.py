@@ -127,9 +127,7 @@ def read_batch(batch: pa.RecordBatch, unigrams: Unigrams, *, max_tokens: int) ->
     columns = {d: np.full(batch.num_rows, np.nan) for d in STATIC_DIMENSIONS}
     _read_texts(batch, np.flatnonzero(kept & textual), columns, unigrams, max_tokens=max_tokens)
     _read_media(batch, np.flatnonzero(kept & ~textual), columns)
-    columns["predictability"][kept] = (floats(batch["gradients.order_gain"]) - _last(batch["gradients.loss"]))[
-        kept
-    ]
+    columns["predictability"][kept] = (floats(batch["gradients.order_gain"]) - _last(batch["gradients.loss"]))[kept]
     return pa.record_batch([batch["sample_id"], *(_nullable(columns[d]) for d in STATIC_DIMENSIONS)], STATIC_RAW)
 
 
