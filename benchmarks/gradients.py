@@ -38,9 +38,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from gradient_inputs import Rows, documents, fast_bf16, loaded, peak_mb, texts_of  # noqa: E402
 
-from scoring import gradients, losses, windows  # noqa: E402
-from scoring.gradients import Objective, Projection  # noqa: E402
+from scoring import losses, windows  # noqa: E402
+from scoring.costate import mean_gradient  # noqa: E402
+from scoring.gradients import Scorer  # noqa: E402
 from scoring.layers import requiring_grad, scored_layers, shapes  # noqa: E402
+from scoring.losses import Objective  # noqa: E402
+from scoring.sketches import Projection  # noqa: E402
 
 Timed = dict[str, tuple[Callable[[], object], Rows]]  # name → what is done, to which rows
 
@@ -55,22 +58,21 @@ class Bench:
         device = next(model.parameters()).device
         along = shapes(self.tied if tied else self.layers) if directed else {}
         self.direction = {n: torch.randn(1, *s, device=device) for n, s in along.items()}
+        if directed:
+            self.plain, self.quick = self.scorer(self.layers), self.scorer(self.layers, Projection())
+            self.whole = self.scorer(self.tied) if tied else None
 
-    def score(self, rows: Rows, *, exact: bool, projection: Projection | None = None, tied: bool = False) -> Any:
-        layers = self.tied if tied else self.layers
-        direction = {n: self.direction[n] for n in layers}
-        return gradients.score(
-            self.model, rows, layers, direction, batch_tokens=self.batch_tokens, projection=projection, exact=exact
-        )
+    def scorer(self, layers: Any, projection: Projection | None = None) -> Scorer:
+        return Scorer(self.model, layers, {n: self.direction[n] for n in layers}, projection)
 
-    def exact(self, rows: Rows) -> None:
-        self.score(rows, exact=True)
+    def exact(self, rows: Rows) -> Any:
+        return self.plain.score(rows, batch_tokens=self.batch_tokens)
 
-    def embeddings(self, rows: Rows) -> None:
-        self.score(rows, exact=True, tied=True)
+    def embeddings(self, rows: Rows) -> Any:
+        return self.whole.score(rows, batch_tokens=self.batch_tokens)
 
-    def sketch(self, rows: Rows) -> None:
-        self.score(rows, exact=False, projection=Projection())
+    def sketch(self, rows: Rows) -> Any:
+        return self.quick.score(rows, batch_tokens=self.batch_tokens, exact=False)
 
     def bare(self, rows: Rows) -> None:
         for batch in self._activations_only(rows):
@@ -96,7 +98,7 @@ class Bench:
         weights = [m.weight for m in self.layers.values()]
 
         def gradient(row: list[int]) -> Any:
-            return torch.autograd.grad(gradients.row_losses(self.model, *gradients.padded([row])).sum(), weights)
+            return torch.autograd.grad(losses.row_losses(self.model, *losses.padded([row])).sum(), weights)
 
         with requiring_grad(self.model, weights):
             mean = [torch.zeros_like(w) for w in weights]
@@ -162,10 +164,10 @@ def on_gpu(bench: Bench, rows: Rows, rounds: int) -> dict[str, float]:
 def agreement(bench: Bench, rows: Rows) -> dict[str, float]:
     """Returns how cosines with the mean gradient of a part of the documents agree with those by sketch."""
     started = time.process_time()
-    mean = gradients.mean_gradient(bench.model, rows[::8], bench.layers, batch_tokens=bench.batch_tokens)
-    bench.direction.update({n: d[None] for n, d in mean.items()})
-    found = bench.score(rows, exact=True, projection=Projection())
-    direction = Projection().of({n: d[None] for n, d in mean.items()})[0].astype(np.float64)
+    mean = mean_gradient(bench.model, rows[::8], bench.layers, batch_tokens=bench.batch_tokens)
+    along = {n: d[None] for n, d in mean.items()}
+    found = Scorer(bench.model, bench.layers, along, Projection()).score(rows, batch_tokens=bench.batch_tokens)
+    direction = Projection().of(along)[0].astype(np.float64)
     length = sum(float(d.double().square().sum()) for d in mean.values()) ** 0.5
     exact = found.dots[:, 0] / found.norm / length
     quick = found.sketch @ direction / np.linalg.norm(found.sketch, axis=1) / np.linalg.norm(direction)
@@ -179,10 +181,10 @@ def agreement(bench: Bench, rows: Rows) -> dict[str, float]:
 
 def half_precision(bench: Bench, rows: Rows, rounds: int) -> dict[str, Any]:
     """Returns how bfloat16 compares with float32; its speed only where the processor has instructions for it."""
-    before = bench.score(rows, exact=True)
+    before = bench.exact(rows)
     single = per_s({"float32": (lambda: bench.exact(rows), rows)}, rounds, time.process_time) if fast_bf16() else {}
     bench.model.to(torch.bfloat16)
-    after = bench.score(rows, exact=True)
+    after = bench.exact(rows)
     half = per_s({"bf16": (lambda: bench.exact(rows), rows)}, rounds, time.process_time) if single else {}
     bench.model.float()
     cosines = [s.dots[:, 0] / s.norm for s in (before, after)]

@@ -10,7 +10,7 @@ Guarantees: every kept row with a static score has a score; none is NaN; what a 
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pipelines import canaries, distilled, stage, tables
 from pipelines.project import Project
 from scoring.errors import DataError
-from scoring.lqs import LqsConfig, Moments, band_ends, log_norm, lqs
+from scoring.lqs import Moments, band_ends, log_norm, lqs
 from scoring.sums import ExactSum
 from transforms import canaries as junk
 from transforms import parts, schemas
@@ -57,7 +57,7 @@ def run(project: Project) -> None:
         folder="lqs",
         schema=schemas.LQS,
         reads=reads,
-        config=asdict(LqsConfig(**{f.name: getattr(config, f.name) for f in fields(LqsConfig)})),
+        config=asdict(config.mix),
         depends=[parts.digest(asdict(corpus)), *([fitted.digest] if fitted else [])],
     )
     card = {"distilled": fitted.scorer.card} if fitted else {}

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from scoring import costate, degrade, gradients
+from scoring import costate, degrade, gradients, losses
 from scoring.layers import Layers, Tensors
 from scoring.losses import Objective, Row
 
@@ -38,24 +38,36 @@ def target_gradient(
     model: Any, layers: Layers, sets: Sets, *, batch_tokens: int, objective: Objective
 ) -> dict[str, Any]:
     """Returns ∇J {layer: (o, i)} over those rows whose own gradient on `model` is finite."""
+    options: dict[str, Any] = {"batch_tokens": batch_tokens, "objective": objective}
 
     def mean(rows: Sequence[Row]) -> Tensors:
-        good = finite(model, rows, layers, batch_tokens=batch_tokens, objective=objective)
-        return costate.mean_gradient(model, good, layers, batch_tokens=batch_tokens, objective=objective)
+        return costate.mean_gradient(model, rows, layers, **options)
 
-    return _difference(mean, sets)
+    return _difference(lambda rows: _over_finite(mean, model, rows, layers, **options), sets)
 
 
 def hessian_product(
     model: Any, layers: Layers, sets: Sets, vector: Tensors, *, batch_tokens: int, objective: Objective
 ) -> dict[str, Any]:
-    """Returns the Hessian of J times `vector`, both {layer: (o, i)}."""
+    """Returns the Hessian of J, over the same rows, times `vector`, both {layer: (o, i)}."""
+    options: dict[str, Any] = {"batch_tokens": batch_tokens, "objective": objective}
 
     def product(rows: Sequence[Row]) -> Tensors:
-        good = finite(model, rows, layers, batch_tokens=batch_tokens, objective=objective)
-        return costate.hessian_product(model, good, layers, vector, batch_tokens=batch_tokens, objective=objective)
+        return costate.hessian_product(model, rows, layers, vector, **options)
 
-    return _difference(product, sets)
+    return _difference(lambda rows: _over_finite(product, model, rows, layers, **options), sets)
+
+
+def _over_finite(
+    value: Callable[[Sequence[Row]], Tensors], model: Any, rows: Sequence[Row], layers: Layers, *,
+    batch_tokens: int, objective: Objective,
+) -> Tensors:  # fmt: skip
+    """Returns `value` of the rows that predict something; where it is not finite, of those that let it be."""
+    able = [rows[n] for n in losses.able(model, rows, objective)]
+    found = value(able)
+    if all(bool(v.isfinite().all()) for v in found.values()):
+        return found
+    return value(finite(model, able, layers, batch_tokens=batch_tokens, objective=objective))
 
 
 def _difference(value: Callable[[Sequence[Row]], Tensors], sets: Sets) -> dict[str, Any]:

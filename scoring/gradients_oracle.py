@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from scoring.gradients import Layers, Objective, Projection, Row, Scores, Tensors, oriented
-from scoring.losses import is_masked
+from scoring.gradients import Scores
+from scoring.layers import Layers, Tensors, oriented
+from scoring.losses import Objective, Row, is_masked
+from scoring.sketches import Projection
 
 CAUSAL = Objective()
 

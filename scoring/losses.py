@@ -69,18 +69,21 @@ def batches(model: Any, rows: Sequence[Row], batch_tokens: int, objective: Objec
 
     A row that has nothing to predict is in none: its loss and its gradient are 0.
     """
-    masked = is_masked(model)
+    masked, asked = is_masked(model), able(model, rows, objective)
     if masked and objective.mask_id is None:
         raise ConfigError("a masked model cannot be scored without its mask token", remedy="name its tokenizer")
-    if masked:
-        able = [n for n, row in enumerate(rows) if masked_places(row, objective.special_ids)]
-    else:
-        able = [n for n, row in enumerate(rows) if len(row) >= MIN_TOKENS]
     device = next(model.parameters()).device
-    for picked in windows.batches([len(rows[n]) for n in able], batch_tokens):
-        ids, lengths = padded([rows[able[n]] for n in picked])
+    for picked in windows.batches([len(rows[n]) for n in asked], batch_tokens):
+        ids, lengths = padded([rows[asked[n]] for n in picked])
         batch = _masked(ids, lengths, objective) if masked else causal(ids, lengths)
-        yield [able[n] for n in picked], _moved(batch, device)
+        yield [asked[n] for n in picked], _moved(batch, device)
+
+
+def able(model: Any, rows: Sequence[Row], objective: Objective) -> list[int]:
+    """Returns the numbers of the rows that have something to predict."""
+    if is_masked(model):
+        return [n for n, row in enumerate(rows) if masked_places(row, objective.special_ids)]
+    return [n for n, row in enumerate(rows) if len(row) >= MIN_TOKENS]
 
 
 def _moved(batch: Batch, device: Any) -> Batch:

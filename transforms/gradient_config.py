@@ -63,6 +63,11 @@ class GradientsConfig:
         return LAST_BLOCKS if self.precision == "last_layers" and self.layers == "all" else self.layers
 
     @property
+    def sketches(self) -> bool:
+        """Whether a row may need a sketch."""
+        return self.sketch.keep != "none" or self.precision in ("sketch", "auto")
+
+    @property
     def projection(self) -> Projection:
         """How a gradient becomes a sketch."""
         return Projection(rank=self.sketch.rank, width=self.sketch.width, seed=self.seed)

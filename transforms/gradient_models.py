@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from scoring import layers, models
 from scoring.errors import ConfigError
-from scoring.gradients import Floats
+from scoring.gradients import Floats, Scorer
 from scoring.losses import Objective, Row
 from scoring.order_gain import Words
 from scoring.reference import CHARS_PER_TOKEN
@@ -24,12 +24,11 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A loaded reference checkpoint, and the directions that gradients on it are compared with."""
+    """A loaded reference checkpoint, and what scores rows along the directions of it."""
 
     model: Any
-    layers: Mapping[str, Any]
-    directions: Mapping[str, Any]  # layer → (k, o, i): the target's gradient and, but for the last, the costate
-    norms: Floats  # (k,)
+    scorer: Scorer  # of two directions: the target's gradient and, but for the last checkpoint, the costate
+    norms: Floats  # (k,) of the directions
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,9 @@ class Recipe:
         model = load_model(self.config, name, self.root)
         directions = read_directions(path)
         norms = sum(d.double().square().flatten(1).sum(1) for d in directions.values())
-        return Checkpoint(model, scored_layers(model, self.config), directions, norms.sqrt().numpy())
+        projection = self.config.projection if self.config.sketches else None
+        scorer = Scorer(model, scored_layers(model, self.config), directions, projection)
+        return Checkpoint(model, scorer, norms.sqrt().numpy())
 
 
 def scored_layers(model: Any, config: GradientsConfig) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.windowed_value import WindowedValue
 
-from scoring import distill, gradients, order_gain, sketches
+from scoring import distill, order_gain, sketches
 from scoring.gradients import Floats, Scores
 from scoring.overlap import ahead
 from transforms.gradient_config import GradientsConfig
@@ -76,18 +76,10 @@ def _sidecar(ids: pa.Array, records: Sequence[Record]) -> pa.RecordBatch:
 
 def score_rows(rows: Rows, config: GradientsConfig, loaded: Loaded, mode: str) -> list[Record]:
     """Returns the values of each row by column, lists over the checkpoints; or the note of a bad row."""
-    wanted = config.sketch.keep != "none" or mode == "sketch"
-    scores = [
-        gradients.score(
-            c.model, rows.ids, c.layers, c.directions, batch_tokens=config.batch_tokens,
-            projection=config.projection if wanted else None, exact=mode != "sketch", objective=loaded.objective,
-        )
-        for c in loaded.checkpoints
-    ]  # fmt: skip
+    options: dict[str, Any] = {"batch_tokens": config.batch_tokens, "objective": loaded.objective}
+    scores = [c.scorer.score(rows.ids, exact=mode != "sketch", **options) for c in loaded.checkpoints]
     last = loaded.checkpoints[-1].model
-    gains = order_gain.order_gains(
-        last, rows.ids, rows.words, scores[-1].loss, batch_tokens=config.batch_tokens, objective=loaded.objective
-    )
+    gains = order_gain.order_gains(last, rows.ids, rows.words, scores[-1].loss, **options)
     columns = {name: np.stack(values, 1) for name, values in _columns(scores, loaded.checkpoints).items()}
     notes = _notes(scores, gains)
     kept = _kept_sketches(scores, config)

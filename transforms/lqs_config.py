@@ -1,6 +1,7 @@
 """Section `lqs` of the params."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 from scoring.config import config
 from scoring.distill import DistillConfig
@@ -48,3 +49,8 @@ class LqsSection(LqsConfig):
         super().__post_init__()
         if not 0 <= self.min_canary_auc <= 1:
             raise ValueError(f"min_canary_auc {self.min_canary_auc} must lie in [0, 1]")
+
+    @property
+    def mix(self) -> LqsConfig:
+        """The formula and its mix alone: all of the params that a row's score depends on."""
+        return LqsConfig(**{f.name: getattr(self, f.name) for f in fields(LqsConfig)})

@@ -11,8 +11,8 @@ from tiny_models import FAMILIES, MASK, SPECIAL, VOCABULARY, directions, shared
 
 from scoring import gradients_oracle
 from scoring.costate import costates, hessian_product, mean_gradient
-from scoring.gradients import Objective
 from scoring.layers import oriented, scored_layers, shapes
+from scoring.losses import Objective
 
 OBJECTIVE = Objective(MASK, SPECIAL)
 ROWS = [[3, 4, 5, 6, 2], [7, 8], [9, 10, 11, 3, 4, 5, 6, 7], [12], []]

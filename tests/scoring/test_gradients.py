@@ -11,9 +11,11 @@ from tiny_models import CAUSAL, FAMILIES, MASK, SPECIAL, VOCABULARY, directions,
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from scoring import gradients, gradients_oracle
+from scoring.costate import mean_gradient
 from scoring.errors import ConfigError
-from scoring.gradients import Objective, Projection
-from scoring.layers import shapes
+from scoring.layers import scored_layers, shapes
+from scoring.losses import Objective
+from scoring.sketches import Projection
 
 OBJECTIVE = Objective(MASK, SPECIAL)
 PROJECTION = Projection(rank=5, width=40)
@@ -42,7 +44,7 @@ def test_scores_and_sketches_are_those_of_autograd(
     name: str, which: str, embeddings: bool, rows: list[list[int]], k: int, batch_tokens: int
 ) -> None:
     model = shared(name)
-    layers = gradients.scored_layers(model, which, embeddings=embeddings)
+    layers = scored_layers(model, which, embeddings=embeddings)
     d = directions(shapes(layers), k)
     found = gradients.score(
         model, rows, layers, d, batch_tokens=batch_tokens, projection=PROJECTION, objective=OBJECTIVE
@@ -61,7 +63,7 @@ def test_scores_and_sketches_are_those_of_autograd(
 @pytest.mark.parametrize("embeddings", [False, True])
 def test_scores_from_sketches_are_those_of_the_sketches(name: str, embeddings: bool) -> None:
     model, rows = shared(name), [[3, 4, 5, 6, 7, 8], [], [9], [2, 0, 11]]
-    layers = gradients.scored_layers(model, "all", embeddings=embeddings)
+    layers = scored_layers(model, "all", embeddings=embeddings)
     d = directions(shapes(layers), 2)
     options = {"batch_tokens": 8, "projection": PROJECTION, "objective": OBJECTIVE}
     exact, quick = (gradients.score(model, rows, layers, d, exact=e, **options) for e in (True, False))  # type: ignore[arg-type]
@@ -74,7 +76,7 @@ def test_scores_from_sketches_are_those_of_the_sketches(name: str, embeddings: b
 def test_scores_from_sketches_need_a_projection() -> None:
     model = shared("llama")
     with pytest.raises(ValueError, match="projection"):
-        gradients.score(model, [], gradients.scored_layers(model, "all"), {}, batch_tokens=1, exact=False)
+        gradients.score(model, [], scored_layers(model, "all"), {}, batch_tokens=1, exact=False)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -83,7 +85,7 @@ def test_float32_is_exact_to_1e_5(name: str, embeddings: bool) -> None:
     model = shared(name, torch.float32)
     rng = np.random.default_rng(0)
     rows = [rng.integers(0, VOCABULARY, n).tolist() for n in (0, 1, 2, 3, 7, 12, 12, 16)]
-    layers = gradients.scored_layers(model, "all", embeddings=embeddings)
+    layers = scored_layers(model, "all", embeddings=embeddings)
     d = directions(shapes(layers), 2, torch.float32)
     norm = max(float(sum(x[k].square().sum() for x in d.values()) ** 0.5) for k in range(2))
     truth = gradients_oracle.score(model, rows, layers, d, OBJECTIVE)
@@ -104,7 +106,7 @@ def middling() -> LlamaForCausalLM:
 def test_a_row_does_not_depend_on_its_batch(exact: bool) -> None:
     model, rng = middling(), np.random.default_rng(5)
     rows = [rng.integers(0, 500, n).tolist() for n in rng.integers(2, 90, 30)]
-    layers = gradients.scored_layers(model, "all", embeddings=True)
+    layers = scored_layers(model, "all", embeddings=True)
     d = directions(shapes(layers), 2, torch.float32)
     norm = max(float(sum(x[k].square().sum() for x in d.values()) ** 0.5) for k in range(2))
     found = [
@@ -120,7 +122,7 @@ def test_a_row_does_not_depend_on_its_batch(exact: bool) -> None:
 def test_a_masked_row_does_not_depend_on_its_batch() -> None:
     model, rng = shared("bert, tied", torch.float32), np.random.default_rng(6)
     rows = [rng.integers(2, VOCABULARY, n).tolist() for n in rng.integers(1, 16, 20)]
-    layers = gradients.scored_layers(model, "all", embeddings=True)
+    layers = scored_layers(model, "all", embeddings=True)
     d = directions(shapes(layers), 1, torch.float32)
     alone, together = (gradients.score(model, rows, layers, d, batch_tokens=n, objective=OBJECTIVE) for n in (1, 4096))
     assert_same(together, alone, scale=30.0, tolerance=1e-5)
@@ -132,8 +134,8 @@ def test_bfloat16_ranks_rows_as_float32_does() -> None:
     found = []
     for dtype in (torch.float32, torch.bfloat16):
         model = model.to(dtype)
-        layers = gradients.scored_layers(model, "all", embeddings=True)
-        target = gradients.mean_gradient(model, rows[:12], layers, batch_tokens=256)
+        layers = scored_layers(model, "all", embeddings=True)
+        target = mean_gradient(model, rows[:12], layers, batch_tokens=256)
         assert all(t.dtype == torch.float32 for t in target.values())
         d = {n: t[None] for n, t in target.items()}
         found.append(gradients.score(model, rows, layers, d, batch_tokens=256, projection=Projection(rank=8, width=64)))
@@ -155,7 +157,7 @@ def test_infinite_weights_of_one_token_touch_only_rows_that_hold_it() -> None:
     with torch.no_grad():
         model.model.embed_tokens.weight[0] = torch.inf
     rows = [[3, 4, 5], [3, 0, 5, 6, 7], [2, 9]]
-    layers = gradients.scored_layers(model, "all")
+    layers = scored_layers(model, "all")
     d = directions(shapes(layers), 1, torch.float32)
     found = gradients.score(model, rows, layers, d, batch_tokens=100, projection=PROJECTION)
     assert found.sketch is not None
@@ -169,9 +171,9 @@ def test_scoring_leaves_the_model_as_it_was(name: str) -> None:
     model = copy.deepcopy(shared(name))
     next(model.parameters()).requires_grad_(False)
     before = {n: p.requires_grad for n, p in model.named_parameters()}
-    layers = gradients.scored_layers(model, "all", embeddings=True)
+    layers = scored_layers(model, "all", embeddings=True)
     gradients.score(model, [[1, 2, 3]], layers, {}, batch_tokens=10, objective=OBJECTIVE)
-    gradients.mean_gradient(model, [[1, 2, 3]], layers, batch_tokens=10, objective=OBJECTIVE)
+    mean_gradient(model, [[1, 2, 3]], layers, batch_tokens=10, objective=OBJECTIVE)
     assert {n: p.requires_grad for n, p in model.named_parameters()} == before
     assert all(p.grad is None for p in model.parameters())
     assert not any(m._forward_hooks for m in model.modules())
@@ -191,12 +193,12 @@ def test_layers_that_mix_rows_are_refused() -> None:
 
     model = Mixed()
     with pytest.raises(ConfigError, match="layer flat sees inputs of shape"):
-        gradients.score(model, [[1, 2]], gradients.scored_layers(model, "all"), {}, batch_tokens=10)
+        gradients.score(model, [[1, 2]], scored_layers(model, "all"), {}, batch_tokens=10)
 
 
 @pytest.mark.parametrize("name", CAUSAL[:1])
 def test_a_head_alone_needs_no_way_back(name: str) -> None:
     model, rows = shared(name), [[1, 2, 3], [4, 5]]
-    layers = {n: m for n, m in gradients.scored_layers(model, "all").items() if n == "lm_head"}
+    layers = {n: m for n, m in scored_layers(model, "all").items() if n == "lm_head"}
     found = gradients.score(model, rows, layers, {}, batch_tokens=10)
     assert_same(found, gradients_oracle.score(model, rows, layers, {}), scale=1.0, tolerance=1e-9)

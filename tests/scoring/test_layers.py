@@ -16,8 +16,8 @@ from transformers import (
 
 from scoring import gradients
 from scoring.errors import ConfigError
-from scoring.gradients import Objective
 from scoring.layers import scored_layers, shapes, uses
+from scoring.losses import Objective
 
 SIZES = {"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "vocab_size": 9, "intermediate_size": 12}
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_projects import TINY, files, texts
 
-from scoring import gradients, models, reference
+from scoring import models, reference
 from scoring.errors import ConfigError, DataError
+from scoring.layers import scored_layers
 from scoring.reference import ReferenceConfig
 
 CONFIG: dict[str, Any] = {"model": "train", "refresh_ratio": 0.1, "seed": 7, **TINY}
@@ -144,7 +145,7 @@ def test_a_checkpoint_is_a_model_folder(tmp_path: Path) -> None:
     model, tokenizer = models.load_causal(str(folder)), models.load_tokenizer(str(folder))
     assert tokenizer.backend_tokenizer.to_str() == TOKENIZER.backend_tokenizer.to_str()
     assert (tokenizer.pad_token_id, tokenizer.eos_token_id) == (0, 1)
-    assert len(gradients.scored_layers(model, "all")) == 2 * 7 + 1
+    assert len(scored_layers(model, "all")) == 2 * 7 + 1
     assert [p.name for p in tmp_path.iterdir()] == [folder.name]
 
 
