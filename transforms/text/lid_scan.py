@@ -32,6 +32,8 @@ def _kind(byte: Any, following: Any) -> int:
     """Returns the kind of script of the character that begins with these two bytes."""
     if byte == 0xE1 and following >= 0xB8:  # Latin and Greek with several accents
         return LATIN if following < 0xBC else CASED
+    if byte == 0xE1 and following in (0x8E, 0x8F, 0xB2):  # Cherokee, and capitals of Georgian
+        return CASED
     if byte == 0xE3 and following == 0x80:  # punctuation of ideographs
         return NO_LETTER
     if byte == 0xEF and 0xA4 <= following <= 0xAB:
@@ -40,6 +42,8 @@ def _kind(byte: Any, following: Any) -> int:
         return IDEOGRAPHIC
     if byte == 0xF0 and following == 0x9F:  # pictures
         return NO_LETTER
+    if byte == 0xF0 and following >= 0x90:  # Deseret, Osage, Adlam and others have capitals
+        return CASED
     return int(_LEADS[byte])
 
 

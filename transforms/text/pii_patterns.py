@@ -66,7 +66,7 @@ _TOKENS = (
 )
 _KEY_BLOCK = (
     rb"-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
-    rb"(?:(?:[^\-]|-(?!----))*+-----END [A-Z0-9 ]{1,64}-----|(?:\s{0,4}[A-Za-z0-9+/=]{16,256}+)*+)"
+    rb"(?:[^\-]*+(?:-(?!----)[^\-]*+)*-----END [A-Z0-9 ]{1,64}-----|(?:\s{0,4}[A-Za-z0-9+/=]{16,256}+)*)"
 )
 _ASSIGNMENT = (
     rb"(?i:api[_\-]?key|secret[_\-]?key|access[_\-]?key|auth[_\-]?key|private[_\-]?key|token|secret"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from text_oracle import PAGES, TEXTS
 
@@ -84,6 +84,7 @@ def test_a_text_without_letters_has_no_language(detector: Detector, text: str) -
 
 
 @given(st.lists(st.one_of(st.none(), TEXTS, PAGES), max_size=5))
+@example(["0\U00010400", "0\u13a0", "\u1c90", "0\U0001e900"])  # capitals that begin with four bytes, or Georgian
 @settings(deadline=None)
 def test_answers_are_fasttexts_own_and_rows_stand_alone(
     detector: Detector, oracle: Any, texts: list[str | None]
