@@ -28,22 +28,30 @@ _LEADS = _lead_bytes()
 
 
 @kernel
+def _after_e1(following: Any) -> int:
+    if following >= 0xB8:  # Latin and Greek with several accents
+        return LATIN if following < 0xBC else CASED
+    return CASED if following in (0x8E, 0x8F, 0xB2) else SYLLABIC  # Cherokee, and capitals of Georgian
+
+
+@kernel
+def _after_f0(following: Any) -> int:
+    if following >= 0xA0:
+        return IDEOGRAPHIC
+    return NO_LETTER if following == 0x9F else CASED  # pictures; Deseret, Osage, Adlam and others have capitals
+
+
+@kernel
 def _kind(byte: Any, following: Any) -> int:
     """Returns the kind of script of the character that begins with these two bytes."""
-    if byte == 0xE1 and following >= 0xB8:  # Latin and Greek with several accents
-        return LATIN if following < 0xBC else CASED
-    if byte == 0xE1 and following in (0x8E, 0x8F, 0xB2):  # Cherokee, and capitals of Georgian
-        return CASED
+    if byte == 0xE1:
+        return _after_e1(following)
+    if byte == 0xF0:
+        return _after_f0(following)
     if byte == 0xE3 and following == 0x80:  # punctuation of ideographs
         return NO_LETTER
     if byte == 0xEF and 0xA4 <= following <= 0xAB:
         return IDEOGRAPHIC
-    if byte == 0xF0 and following >= 0xA0:
-        return IDEOGRAPHIC
-    if byte == 0xF0 and following == 0x9F:  # pictures
-        return NO_LETTER
-    if byte == 0xF0 and following >= 0x90:  # Deseret, Osage, Adlam and others have capitals
-        return CASED
     return int(_LEADS[byte])
 
 
