@@ -27,7 +27,7 @@ __all__ = [
 DISPUTED, CONTRADICTED, OUTLIER = "annotators disagree", "model and label disagree", "cluster outlier"
 
 _EXCERPT_CHARS = 200
-_ODD = 0.5  # of `oddness`, from which on it is a reason
+_ODD = 0.7  # of `oddness`, from which on it is a reason
 
 Doubles = npt.NDArray[np.float64]
 
@@ -185,11 +185,10 @@ def contradiction(quality: Doubles, label: npt.NDArray[np.int64]) -> Doubles:
 def oddness(outlier: Doubles, neighbours: Doubles) -> Doubles:
     """Returns (n,) in [0, 1] how unlike its surroundings a row is; 0 where nothing is known.
 
-    Half of it is the distance, from the median of its cluster (0) to twice that (½); half is the share of the
-    nearest neighbours that have the other label.
+    The larger of two: the share of the nearest neighbours that have the other label, and the distance from the centre,
+    from the median of the cluster (0) to twice that (1).
     """
-    far, other = np.clip(outlier - 1.0, 0.0, 1.0), 1.0 - neighbours
-    return 0.5 * (np.nan_to_num(far) + np.nan_to_num(other))
+    return np.fmax(np.nan_to_num(1.0 - neighbours), np.nan_to_num(np.clip(outlier - 1.0, 0.0, 1.0)))
 
 
 def _near(embeddings: npt.NDArray | None, label: npt.NDArray[np.int64], config: ReviewConfig) -> dict[str, npt.NDArray]:
