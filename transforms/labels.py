@@ -61,6 +61,9 @@ def read_judged(root: Path, source: LabelSource, good_labels: Collection[str]) -
         text_id = f"{hash64(row.text):016x}"
         texts[text_id] = row.text
         votes.setdefault(text_id, []).extend(row.votes)
+    if not texts:
+        what = f"label file {source.name}: nobody has judged a text of {', '.join(source.paths)}"
+        raise ConfigError(what, where=USE.where, remedy="label some, or name another file in `paths`")
     good = {normal(label) for label in good_labels}
     _require_known(source, good, Counter(v.label for found in votes.values() for v in found))
     return [_judged(text_id, texts[text_id], votes[text_id], good) for text_id in sorted(texts)]
