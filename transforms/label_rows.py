@@ -20,6 +20,7 @@ USE = Use("label file", "params, quality.labels")
 
 _ROW = 'a row is {"text": "…", "label": "…"}; `columns` and `label` name other columns'
 _TOTALS = ("n", "count", "total")  # in a column of counts, beside the labels: their sum
+_MAX_COUNT = 10_000  # of one label of a text: what is beyond is no count of judgements
 _VALUES = frozenset(label_studio.VALUES.values())
 
 
@@ -120,12 +121,13 @@ def _votes(who: Any, value: Any, source: LabelSource, where: str) -> list[Vote]:
 
 def _pairs(who: Any, value: Any) -> list[tuple[Any, Any]]:
     """Returns each judgement with who gave it: a list of labels goes with a list of annotators of the same length."""
-    if not isinstance(value, list | tuple):
-        return [(who[0] if isinstance(who, list | tuple) and len(who) == 1 else who, value)]
-    names = who if isinstance(who, list | tuple) else [who] * (len(value) if who in (None, "") else 1)
-    if len(names) != len(value):
-        raise _WrongError(f"{len(value)} labels by {len(names)} annotators")
-    return list(zip(names, value, strict=True))
+    values = value if isinstance(value, list | tuple) else [value]
+    names = who if isinstance(who, list | tuple) else [who] * (len(values) if who in (None, "") else 1)
+    if isinstance(value, Mapping) and len(names) != 1:
+        names = [None]
+    if len(names) != len(values):
+        raise _WrongError(f"{len(values)} labels by {len(names)} annotators")
+    return list(zip(names, values, strict=True))
 
 
 def _given(who: Any, value: Any) -> list[Vote]:
@@ -160,7 +162,7 @@ def _labels(value: Any) -> list[str]:
 
 def _counted(counts: Mapping[str, Any]) -> list[str]:
     known = {label: n or 0 for label, n in counts.items()}
-    if not all(isinstance(n, int) and n >= 0 for n in known.values()):
+    if not all(isinstance(n, int) and 0 <= n <= _MAX_COUNT for n in known.values()):
         raise _WrongError("counts that are no numbers of judgements")
     for name in _TOTALS:
         if name in known and known[name] == sum(known.values()) - known[name]:

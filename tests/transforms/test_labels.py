@@ -85,8 +85,9 @@ def test_a_column_may_hold_many_judgements(tmp_path: Path) -> None:
     assert read(tmp_path, [{"text": "a", "label": {"n": 1, "good": 2}}])["a"] == anonymous("good", "good", "n")
     both = {"text": "a", "label": ["good", "bad"], "who": ["bob", {"id": 7, "email": "ann@x.org"}]}
     assert read(tmp_path, [both], annotator="who")["a"] == [("ann@x.org", "bad"), ("bob", "good")]
-    counted = {"text": "a", "label": {"good": 2}, "who": "a team"}
-    assert read(tmp_path, [counted], annotator="who")["a"] == anonymous("good", "good")
+    for who in ("a team", ["ann", "bob"], None):
+        counted = {"text": "a", "label": {"good": 2}, "who": who}
+        assert read(tmp_path, [counted], annotator="who")["a"] == anonymous("good", "good")
     with (tmp_path / "a.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["text", "label"], ["a", '["good", "bad"]'], ["b", '[{"rating": 4}]'], ["c", "[x"]])
     found = told(read_judged(tmp_path, source("a.csv"), GOOD))
@@ -106,6 +107,7 @@ def test_a_column_may_hold_many_judgements(tmp_path: Path) -> None:
         ([*ROWS, '{"text": "x", "label": NaN}'], ConfigError, "no label"),
         ([*ROWS, {"text": "x", "label": {"good": "yes"}}], ConfigError, "counts that are no numbers"),
         ([*ROWS, {"text": "x", "label": {"good": -1}}], ConfigError, "counts that are no numbers"),
+        ([*ROWS, {"text": "x", "label": {"good": 10**12}}], ConfigError, "counts that are no numbers"),
         ([*ROWS, {"text": "x", "label": [["good"]]}], ConfigError, r"a value that is no label .*\[\['good'\]\]"),
         ([{"text": "x"}], ConfigError, r"(?s)no row of a.jsonl has column 'label'; columns: text\n.*in `label`"),
         ([{"label": "good"}], ConfigError, r"(?s)no row of a.jsonl has column 'text'.*in `columns`"),
@@ -124,6 +126,8 @@ def test_files_and_annotators_that_are_not_there(tmp_path: Path) -> None:
         read(tmp_path, ROWS, annotator="who")
     with pytest.raises(ConfigError, match="3 labels by 2 annotators in column 'label'"):
         read(tmp_path, [{"text": "a", "label": [1, 1, 0], "who": ["ann", "bob"]}], annotator="who")
+    with pytest.raises(ConfigError, match="1 labels by 2 annotators"):
+        read(tmp_path, [{"text": "a", "label": 1, "who": ["ann", "bob"]}], annotator="who")
     with pytest.raises(ConfigError, match="2 labels by 1 annotators"):
         read(tmp_path, [{"text": "a", "label": [1, 0], "who": "ann"}], annotator="who")
     write(tmp_path, ROWS)
