@@ -1,6 +1,6 @@
 """The catalog: one DuckDB file of views over the parts, and of the thresholds that judged them.
 
-Reads: the parts of every folder that is complete, `data/plan`, `data/shards`, the params of the filters.
+Reads: the parts of every folder that is complete, `data/plan`, `data/shards`, the labels, the params of the filters.
 Writes: `data/catalog.duckdb`, which holds no rows: it may be deleted at any time.
 Guarantees: `samples_all` has one row a sample, its sidecars zipped by position; a folder that lacks a
 part, or holds other samples than `samples`, is left out, so the catalog is right half-way through a run.
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from pipelines import params, tables
 from pipelines.conserve import FILTERS
@@ -28,6 +30,7 @@ SHARD_PATTERN = "shard-*.parquet"
 _PAYLOADS = ("images", "audio", "embedding")
 _WIDE = ("samples", "clean", "dedup", "quality", "tokens", "gradients", "static/raw", "static", "lqs")
 _PREFIXED = ("kept", "reasons")
+_TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "bool": "BOOLEAN"}  # else VARCHAR
 _ROW = "parse_filename(samples.filename) AS part, samples.file_row_number AS row"
 _PLACE = {"rank": "rank", "shard": "shard", "position": "shard_position", "phase": "phase", "pool": "pool",
           "tier": "tier"}  # fmt: skip
@@ -173,7 +176,8 @@ def _views(project: Project, folders: Sequence[str]) -> Iterator[str]:
         scan = tables.scan(project.folder(folder))
         yield f"CREATE VIEW {view_name(folder)} AS SELECT *{place} FROM {scan} AS samples"
     if "rejects" not in folders:
-        yield f"CREATE VIEW rejects AS {_no_rows(REJECT_TYPES)}"
+        yield f"CREATE VIEW rejects AS {_no_rows(schemas.REJECTS)}"
+    yield f"CREATE VIEW labels AS {_labels(project)}"
     if (project.data / PLAN_FILE).is_file():
         yield f"CREATE VIEW plan AS SELECT * FROM read_parquet({_glob(project.folder('plan'), 'plan.parquet')})"
     if (project.folder("shards") / "manifest.json").is_file():  # written last: without it, shards are missing
@@ -185,11 +189,18 @@ def _glob(folder: Path, pattern: str) -> str:
     return tables.quote(str(folder).replace("[", "[[]") + "/" + pattern)
 
 
-REJECT_TYPES = {f.name: {"int64": "BIGINT", "bool": "BOOLEAN"}.get(str(f.type), "VARCHAR") for f in schemas.REJECTS}
+def _labels(project: Project) -> str:
+    """Returns the SELECT of the judged texts; of none where the head has learned from no labels."""
+    found = project.data / schemas.LABELS_FILE
+    if not found.is_file():
+        return _no_rows(schemas.LABELS)
+    return f"SELECT * FROM read_parquet({_glob(found.parent, found.name)})"
 
 
-def _no_rows(types: Mapping[str, str]) -> str:
-    return f"SELECT {', '.join(f'NULL::{kind} AS {name}' for name, kind in types.items())} WHERE false"
+def _no_rows(schema: pa.Schema) -> str:
+    """Returns the SELECT of no rows with the columns of an Arrow schema."""
+    kinds = {f.name: "VARCHAR[]" if pa.types.is_list(f.type) else _TYPES.get(str(f.type), "VARCHAR") for f in schema}
+    return f"SELECT {', '.join(f'NULL::{kind} AS {name}' for name, kind in kinds.items())} WHERE false"
 
 
 def wide_columns(folders: Sequence[str]) -> dict[str, dict[str, str]]:

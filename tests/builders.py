@@ -15,6 +15,7 @@ from pipelines import params
 from pipelines.options import RuntimeConfig
 from pipelines.project import Project
 from transforms import parts, schemas
+from transforms.labels import write_labels
 
 REPO = Path(__file__).resolve().parent.parent
 RUNTIME = RuntimeConfig(engine="local", workers=2, threads=1, beam_args=())
@@ -145,6 +146,16 @@ QUALITY: dict[str, dict[str, Any]] = {
     "s08": KEPT, "s09": KEPT, "s10": KEPT,
 }  # fmt: skip
 
+_LABEL = {"judgements": 2, "annotators": 2, "vote_entropy": 0.0, "cluster": 0, "cluster_entropy": 0.9, "outlier": 1.0,
+          "neighbours": 0.8, "reasons": [], "priority": 0.2}  # fmt: skip
+LABELS: list[dict[str, Any]] = [
+    {**_LABEL, "text_id": "t0", "sample_id": "s00", "excerpt": "Rivers and hills.", "label": "good", "quality": 0.9},
+    {**_LABEL, "text_id": "t1", "excerpt": "Win money now.", "label": None, "vote_entropy": 1.0, "priority": 1.2,
+     "reasons": ["annotators disagree"]},
+    {**_LABEL, "text_id": "t2", "excerpt": "Click here.", "label": "good", "quality": 0.1, "neighbours": 0.1,
+     "priority": 1.7, "reasons": ["model and label disagree", "cluster outlier"]},
+]  # fmt: skip
+
 SURVIVORS = ("s00", "s04", "s07", "s08", "s09", "s10")
 _COUNTS = {"s00": (90, 0, 0, 0), "s04": (80, 0, 0, 0), "s07": (12, 0, 0, 0), "s08": (0, 256, 0, 0),
            "s09": (0, 0, 256, 50), "s10": (0, 0, 0, 75)}  # fmt: skip
@@ -235,6 +246,8 @@ def write_folder(project: Project, folder: str, parts_as: Layout = SAMPLES) -> N
     else:
         for part, rows in parts_as.items():
             write_rows(project, folder, part, [_own(folder, row) for row in rows])
+        if folder == "quality":
+            write_labels(project.data / schemas.LABELS_FILE, batch(schemas.LABELS, LABELS))
 
 
 def _own(folder: str, row: Row) -> Row:

@@ -162,6 +162,27 @@ QUALITY = pa.schema(
     ]
 )
 
+# One row a judged text, not a sample.
+LABELS_FILE = "quality/labels.parquet"
+LABELS = pa.schema(
+    [
+        ("text_id", pa.string()),
+        ("sample_id", pa.string()),  # of the sample with the same clean text; null if there is none
+        ("excerpt", pa.large_string()),
+        ("label", pa.string()),  # of the majority: good or bad; null on a tie
+        ("judgements", pa.int32()),
+        ("annotators", pa.int32()),  # null where not all are named
+        ("vote_entropy", pa.float64()),  # bits, of good against bad
+        ("quality", pa.float64()),  # by a head that has not learned from the row; null if all have
+        ("cluster", pa.int32()),
+        ("cluster_entropy", pa.float64()),  # bits, of the labels in the cluster
+        ("outlier", pa.float64()),  # distance to the cluster's centre over the median one
+        ("neighbours", pa.float64()),  # share of the nearest rows with the same label
+        ("reasons", pa.list_(pa.string())),  # to look at the row again
+        ("priority", pa.float64()),  # in [0, 3]
+    ]
+)
+
 _TOKEN_COUNTS = [
     ("sample_id", pa.string()),
     ("text_tokens", pa.int64()),

@@ -12,7 +12,8 @@ from scoring import files
 from scoring.errors import ConfigError, DataError
 from transforms.decode.probe import HEAD_BYTES
 from transforms.parts import digest
-from transforms.readers.base import BrokenError, Extent, Fault, Item, Record, chunks, compression
+from transforms.readers.base import BrokenError, Extent, Fault, Item, chunks, compression
+from transforms.readers.columns import has
 from transforms.readers.csv_table import read_csv
 from transforms.readers.files import list_files
 from transforms.readers.json_array import read_json
@@ -88,21 +89,36 @@ def read_texts(root: Path, source: TextSource, use: Use) -> Iterator[str]:
     """Yields the text of every row, in the order of files and rows: its columns joined by newlines.
 
     Raises:
+      ConfigError, DataError: as `read_rows`.
+    """
+    for _, row in read_rows(root, source, use, dict.fromkeys(source.columns, "columns")):
+        yield text_of(row, source.columns)
+
+
+def read_rows(
+    root: Path, source: TextSource, use: Use, columns: Mapping[str, str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yields file and row, in the order of files and rows. `columns` maps each column to the key that names it.
+
+    Raises:
       ConfigError: as `sources_digest`, or no row of a file has one of the columns.
       DataError: a row cannot be read.
     """
     for uri in _uris(root, source, use):
         reader = _reader(root, source, use, uri)
-        missing = dict.fromkeys(source.columns)
+        missing, seen = dict(columns), dict[str, None]()
         for item in reader(Extent(root, root / uri, source.source, MAX_ROW_BYTES)):
             if isinstance(item, Fault):
                 raise _fault(source, use, uri, item)
             for column in [c for c in missing if c in item.fields]:
                 del missing[column]
-            yield _text(item, source.columns)
+            if missing:
+                seen |= dict.fromkeys(item.fields)
+            yield uri, item.fields
         if missing:
-            what = f"{use.word} {source.name}: no row of {uri} has column {', '.join(map(repr, missing))}"
-            raise ConfigError(what, where=use.where, remedy="name the columns that make up a text in `columns`")
+            what = f"{use.word} {source.name}: no row of {uri} has column {', '.join(map(repr, missing))}; {has(seen)}"
+            keys = " and ".join(f"`{key}`" for key in dict.fromkeys(missing.values()))
+            raise ConfigError(what, where=use.where, remedy=f"name the columns that are meant in {keys}")
 
 
 def _fault(source: TextSource, use: Use, uri: str, fault: Fault) -> ConfigError | DataError:
@@ -113,8 +129,9 @@ def _fault(source: TextSource, use: Use, uri: str, fault: Fault) -> ConfigError 
     return DataError(what, where=uri, remedy=remedy)
 
 
-def _text(record: Record, columns: Sequence[str]) -> str:
-    return "\n".join(piece for column in columns for piece in _pieces(record.fields.get(column)))
+def text_of(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    """Returns the text of a row: its columns joined by newlines."""
+    return "\n".join(piece for column in columns for piece in _pieces(row.get(column)))
 
 
 def _pieces(value: Any) -> Iterator[str]:

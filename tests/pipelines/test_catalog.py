@@ -15,6 +15,7 @@ from pipelines import catalog, params
 from pipelines.project import Project
 from scoring.errors import DataError
 from transforms import schemas
+from transforms.labels import write_labels
 
 ODD = "it's [a] folder *"
 ORDER = [*schemas.PARTS, "plan", "shards"]
@@ -100,6 +101,24 @@ def test_without_a_rejects_folder_there_is_an_empty_view(tmp_path: Path) -> None
     project = builders.complete_project(tmp_path, until="samples")
     assert ask(project, "SELECT reason, position + 1, partial FROM rejects") == []
     assert ask(project, "SELECT column_name FROM (DESCRIBE rejects)") == [(n,) for n in schemas.REJECTS.names]
+
+
+def test_labels_are_a_view_of_the_same_columns_with_and_without_their_file(project: Project, tmp_path: Path) -> None:
+    there = ask(project, "SELECT column_name, column_type FROM (DESCRIBE labels)")
+    assert [name for name, _ in there] == schemas.LABELS.names
+    assert ask(project, "SELECT text_id FROM labels WHERE len(reasons) > 0 ORDER BY priority") == [("t1",), ("t2",)]
+    (project.data / schemas.LABELS_FILE).unlink()
+    assert ask(project, "SELECT column_name, column_type FROM (DESCRIBE labels)") == there
+    assert ask(project, "SELECT text_id, reasons[1], priority + 1 FROM labels") == []
+
+
+def test_new_labels_make_a_new_catalog(project: Project) -> None:
+    assert ask(project, "SELECT count(*) FROM labels") == [(3,)]
+    first = catalog.fresh(project).stat().st_ino
+    path = project.data / schemas.LABELS_FILE
+    write_labels(path, builders.batch(schemas.LABELS, builders.LABELS[:1]))
+    assert catalog.fresh(project).stat().st_ino != first
+    assert ask(project, "SELECT text_id FROM labels") == [("t0",)]
 
 
 def test_a_sidecar_of_other_samples_is_left_out(project: Project) -> None:

@@ -47,6 +47,18 @@ def test_shipped_queries_answer_right(project: Project) -> None:
     assert (cluster["survivor"], cluster["rows"], cluster["dropped_ids"]) == ("s00", 2, "s02")
 
 
+def test_rows_to_review_come_with_the_most_doubtful_first(project: Project) -> None:
+    rows = ask(project, "review")
+    assert [(r["text_id"], r["label"], r["priority"]) for r in rows] == [("t2", "good", 1.7), ("t1", None, 1.2)]
+    assert rows[0]["reasons"] == "model and label disagree, cluster outlier"
+    assert [r["text_id"] for r in ask(project, "review", rows=1)] == ["t2"]
+
+
+def test_without_labels_there_is_nothing_to_review(tmp_path: Path) -> None:
+    project = builders.complete_project(tmp_path, until="clean")
+    assert ask(project, "review") == []
+
+
 def test_the_funnel_of_each_source_adds_up(project: Project) -> None:
     rows = {r["source"]: r for r in ask(project, "sources")}
     assert {s: r["inputs"] for s, r in rows.items()} == {"broken": 2, "media": 4, "web": 9}
