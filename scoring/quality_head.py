@@ -1,53 +1,78 @@
-"""The fitted quality head: a logistic regression on frozen embeddings, and how well it does on unseen rows."""
+"""The fitted quality head: what a frozen encoder and the values of a text say, stacked and calibrated.
+
+The encoder's part is a logistic regression on the embeddings of windows; its log-odds become one more value beside
+those of the text, and an additive model (`scoring.additive`) makes the score of all of them. What it learns from are
+log-odds of rows that the regression has not seen; Platt's line (1999) on unseen rows calibrates the whole.
+"""
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from scoring import additive
+from scoring.additive import Additive
 from scoring.encoding import Floats
-from scoring.errors import ConfigError
 
 MIN_ROWS = 20  # of each class: fewer rows cannot be split and measured
+MODEL = "model"  # the name of the encoder's log-odds among the values
 
-_INVERSE_PENALTY = 0.05  # of standardised embeddings: hundreds of rows stand against hundreds of dimensions
-_CALIBRATION_BINS = 10
+_INVERSE_PENALTY = 0.002  # of standardised embeddings: hundreds of rows stand against hundreds of dimensions
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 Doubles = npt.NDArray[np.float64]
 
 
 class Labelled(NamedTuple):
-    """A row to learn from. `origin` says what made it: `kept`, a kind of degradation, or `label`."""
+    """A row to learn from. `origin` says what made it: `kept`, `dropped`, a kind of degradation, or `label`."""
 
     row_id: str
     text: str
     good: bool
     origin: str
+    domain: str = ""
 
 
 @dataclass(frozen=True)
-class Head:
-    """P(good) = sigmoid(weights · embedding + bias); the scaling of the embeddings is folded in."""
+class Linear:
+    """The log-odds of a window or of the mean of some: weights · embedding + bias, the scaling folded in."""
 
     weights: Doubles  # (d,)
     bias: float
 
-    def probabilities(self, embeddings: Floats) -> Doubles:
-        """Returns (n,) P(good) of (n, d) embeddings."""
-        logits = embeddings.astype(np.float64) @ self.weights + self.bias
-        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * logits)), np.float64)
+    def logits(self, embeddings: npt.NDArray) -> Doubles:
+        """Returns (n,) log-odds of (n, d) embeddings."""
+        return np.asarray(embeddings.astype(np.float64) @ self.weights + self.bias, np.float64)
+
+
+@dataclass(frozen=True)
+class Head:
+    """P(good) of a row from the encoder's log-odds and the values `names` of its text."""
+
+    linear: Linear
+    stack: Additive  # over the values, the encoder's log-odds last
+    names: tuple[str, ...]
+
+    def contributions(self, model_logits: Doubles, values: Doubles) -> Doubles:
+        """Returns (n, f + 1): what each of (n, f) values, and the encoder last, adds to the log-odds."""
+        return self.stack.contributions(np.column_stack([values, model_logits]))
+
+    def probabilities(self, model_logits: Doubles, values: Doubles) -> Doubles:
+        """Returns (n,) P(good)."""
+        return sigmoid(self.stack.logits(np.column_stack([values, model_logits])))
 
     def to_bytes(self) -> bytes:
         """Returns the head as a safetensors file: the same head is the same bytes."""
         from safetensors.numpy import save
 
-        return bytes(save({"weights": self.weights, "bias": np.array([self.bias])}))
+        names = np.frombuffer(json.dumps(self.names).encode(), np.uint8)
+        linear = {"weights": self.linear.weights, "bias": np.array([self.linear.bias])}
+        return bytes(save({**linear, **self.stack.tensors(), "names": names}))
 
     @staticmethod
     def from_bytes(content: bytes) -> "Head":
@@ -55,11 +80,49 @@ class Head:
         from safetensors.numpy import load
 
         tensors = load(content)
-        return Head(tensors["weights"], float(tensors["bias"][0]))
+        linear = Linear(tensors["weights"], float(tensors["bias"][0]))
+        return Head(linear, Additive.of(tensors), tuple(json.loads(tensors["names"].tobytes())))
 
 
-def fit(embeddings: Floats, good: Bools) -> Head:
-    """Returns the head that tells `good` (n,) from the rest of (n, d) `embeddings`, both classes weighing the same."""
+class Fitted(NamedTuple):
+    """A head fitted on all rows, and P(good) of each row by heads that have not seen it: (n,) by way."""
+
+    head: Head
+    unseen: Mapping[str, Doubles]  # `length`, `rules`, `model`, `both`
+
+
+def sigmoid(logits: Doubles) -> Doubles:
+    """Returns 1/(1 + exp(−logits)), without overflow."""
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * logits)), np.float64)
+
+
+def logit(probabilities: Doubles) -> Doubles:
+    """Returns log(p/(1 − p)), within ±14."""
+    inside = np.clip(probabilities, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(inside / (1 - inside)), np.float64)
+
+
+def fit(embeddings: Floats, values: Doubles, chars: Doubles, good: Bools, folds: Ints, names: Sequence[str]) -> Fitted:
+    """Returns the head that tells `good` (n,) from the rest, both classes weighing the same.
+
+    `embeddings` (n, d) are the means of the rows' windows, `values` (n, f) are named by `names`, `chars` (n,) are the
+    rows' lengths, which no head sees, and `folds` (n,) say which rows are left out together.
+    """
+    model = _unseen_linear(embeddings, good, folds)
+    ways = {
+        "length": _unseen(np.log1p(chars)[:, None], good, folds),
+        "rules": _unseen(values, good, folds),
+        "model": model,
+        "both": _unseen_stack(embeddings, values, good, folds),
+    }
+    scale, shift = _platt(ways["both"], good)
+    stack = additive.fit(np.column_stack([values, model]), good).scaled(scale, shift)
+    calibrated = {way: _calibrated(logits, good) for way, logits in ways.items()}
+    return Fitted(Head(fit_linear(embeddings, good), stack, (*names, MODEL)), calibrated)
+
+
+def fit_linear(embeddings: Floats, good: Bools) -> Linear:
+    """Returns the logistic regression on standardised embeddings, both classes weighing the same."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
@@ -67,16 +130,59 @@ def fit(embeddings: Floats, good: Bools) -> Head:
     model = LogisticRegression(C=_INVERSE_PENALTY, class_weight="balanced", max_iter=5000)
     model.fit(scaler.transform(embeddings.astype(np.float64)), good)
     weights = model.coef_[0] / scaler.scale_
-    return Head(weights, float(model.intercept_[0] - weights @ scaler.mean_))
+    return Linear(weights, float(model.intercept_[0] - weights @ scaler.mean_))
 
 
-def heldout(rows: Sequence[Labelled], ratio: float, seed: int) -> Bools:
-    """Returns (n,) which rows are held out: the share `ratio` of each class, drawn by a hash of the row's id."""
-    held = np.zeros(len(rows), bool)
+def _unseen_linear(embeddings: Floats, good: Bools, folds: Ints) -> Doubles:
+    """Returns (n,) log-odds of each fold by the regression on the others."""
+    found = np.zeros(len(good))
+    for fold in np.unique(folds):
+        out = folds == fold
+        found[out] = fit_linear(embeddings[~out], good[~out]).logits(embeddings[out])
+    return found
+
+
+def _unseen(values: Doubles, good: Bools, folds: Ints) -> Doubles:
+    """Returns (n,) log-odds of each fold by the additive model of the others."""
+    found = np.zeros(len(good))
+    for fold in np.unique(folds):
+        out = folds == fold
+        found[out] = additive.fit(values[~out], good[~out]).logits(values[out])
+    return found
+
+
+def _unseen_stack(embeddings: Floats, values: Doubles, good: Bools, folds: Ints) -> Doubles:
+    """Returns (n,) log-odds of each fold by both parts fitted on the others, crosswise within these too."""
+    found = np.zeros(len(good))
+    for fold in np.unique(folds):
+        out = folds == fold
+        inner = _unseen_linear(embeddings[~out], good[~out], folds[~out])
+        stack = additive.fit(np.column_stack([values[~out], inner]), good[~out])
+        outer = fit_linear(embeddings[~out], good[~out]).logits(embeddings[out])
+        found[out] = stack.logits(np.column_stack([values[out], outer]))
+    return found
+
+
+def _platt(logits: Doubles, good: Bools) -> tuple[float, float]:
+    """Returns scale and shift that make log-odds those of the truth."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1e6, max_iter=5000).fit(logits[:, None], good)
+    return float(max(model.coef_[0, 0], 0.0)), float(model.intercept_[0])
+
+
+def _calibrated(logits: Doubles, good: Bools) -> Doubles:
+    scale, shift = _platt(logits, good)
+    return sigmoid(scale * logits + shift)
+
+
+def folds_of(rows: Sequence[Labelled], folds: int, seed: int) -> Ints:
+    """Returns (n,) the fold of each row: each class dealt out in turn, in the order of a hash of the rows' ids."""
+    found = np.zeros(len(rows), np.int64)
     for good in (False, True):
-        ranked = sorted((hash64(seed, "heldout", r.row_id), k) for k, r in enumerate(rows) if r.good is good)
-        held[[k for _, k in ranked[: max(1, round(ratio * len(ranked)))]]] = True
-    return held
+        ranked = sorted((hash64(seed, "fold", r.row_id), k) for k, r in enumerate(rows) if r.good is good)
+        found[[k for _, k in ranked]] = np.arange(len(ranked)) % folds
+    return found
 
 
 def hash64(*values: object) -> int:
@@ -85,99 +191,6 @@ def hash64(*values: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def evaluate(probabilities: Doubles, good: Bools) -> dict[str, float]:
-    """Returns accuracy, F1 (the mean over both classes), AUC and calibration error of P(good) against the truth.
-
-    F1 is the macro mean, since a head that calls every row good has an F1 of 0.67 on the good class alone.
-    """
-    from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
-
-    found = probabilities >= 0.5
-    values = {
-        "accuracy": accuracy_score(good, found),
-        "f1": f1_score(good, found, average="macro", zero_division=0.0),
-        "auc": roc_auc_score(good, probabilities),
-        "calibration_error": calibration_error(probabilities, good),
-    }
-    return {name: round(float(value), 6) for name, value in values.items()}
-
-
-def calibration_error(probabilities: Doubles, good: Bools) -> float:
-    """Returns the expected calibration error over ten equal bins (Guo et al. 2017, eq. 3)."""
-    bins = np.minimum((probabilities * _CALIBRATION_BINS).astype(int), _CALIBRATION_BINS - 1)
-    n = np.bincount(bins, minlength=_CALIBRATION_BINS)
-    gaps = np.bincount(bins, probabilities - good, minlength=_CALIBRATION_BINS)
-    return float(np.abs(gaps).sum() / n.sum())
-
-
-def detected(rows: Sequence[Labelled], probabilities: Doubles) -> dict[str, float]:
-    """Returns, for each origin of `rows`, the share that the head puts on its right side."""
-    hits: dict[str, list[bool]] = {}
-    for row, p in zip(rows, probabilities, strict=True):
-        hits.setdefault(row.origin, []).append(bool((p >= 0.5) == row.good))
-    return {origin: round(sum(found) / len(found), 6) for origin, found in sorted(hits.items())}
-
-
-def excerpt(text: str, chars: int, rng: np.random.Generator) -> str:
-    """Returns one of the consecutive stretches of `chars` characters of `text`, drawn at random.
-
-    Like a window, the last one ends with the text; a stretch begins at a word where there are spaces.
-    """
-    if len(text) <= chars:
-        return text
-    start = min(int(rng.integers(-(-len(text) // chars))) * chars, len(text) - chars)
-    space = text.find(" ", start, start + chars // 8) if start else -1
-    return text[max(start, space + 1) : start + chars]
-
-
-def read_labels(path: Path, good_labels: Collection[str]) -> list[Labelled]:
-    """Returns the rows of a JSONL file of `{text, label}`, sorted by id; a text that comes twice counts once.
-
-    Raises:
-      ConfigError: the file is missing, a line is not such a row, or a class has under 20 rows.
-    """
-    good = {normal(label) for label in good_labels}
-    rows = {r.row_id: r for r in _parse_labels(path, good)}
-    found = [rows[k] for k in sorted(rows)]
-    counts = {"good": sum(r.good for r in found), "other": sum(not r.good for r in found)}
-    if min(counts.values()) < MIN_ROWS:
-        raise ConfigError(
-            f"too few labelled rows: {counts['good']} good, {counts['other']} other; {MIN_ROWS} of each needed",
-            where=str(path),
-            remedy=f"add rows, or correct quality.good_labels, now {sorted(good_labels)}",
-        )
-    return found
-
-
 def normal(label: object) -> str:
     """Returns a label as it is compared: without case and outer spaces."""
     return str(label).strip().lower()
-
-
-def _parse_labels(path: Path, good: Collection[str]) -> Iterator[Labelled]:
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
-            continue
-        row = _row(line, f"{path}, line {number}")
-        text = row["text"].encode("utf-8", "replace").decode()  # a lone surrogate is no character
-        yield Labelled(f"{hash64(text):016x}", text, normal(row["label"]) in good, "label")
-
-
-def _lines(path: Path) -> Iterator[str]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            yield from file
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the labels: {error}", where=str(path), remedy="mend quality.labels") from error
-
-
-def _row(line: str, where: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise ConfigError(f"not JSON: {error}", where=where, remedy='a line is {"text": "…", "label": "…"}') from error
-    if not (isinstance(row, dict) and isinstance(row.get("text"), str) and row["text"].strip()):
-        raise ConfigError(f"no text in {line[:80]!r}", where=where, remedy='a line is {"text": "…", "label": "…"}')
-    if not isinstance(row.get("label"), str | int | float):
-        raise ConfigError(f"no label in {line[:80]!r}", where=where, remedy='a line is {"text": "…", "label": "…"}')
-    return row

@@ -17,7 +17,7 @@ from scoring.cost import TokensConfig
 from scoring.static import Bounds
 from scoring.unigrams import Unigrams
 from transforms import gradients, parts, schemas, static, tokens
-from transforms.clean import CleanConfig, clean_batch
+from transforms.clean import CleanConfig, clean_batch, samples_of
 from transforms.clean import Tools as Cleaner
 from transforms.gradient_config import GradientsConfig
 from transforms.gradient_models import Loaded
@@ -67,7 +67,8 @@ def make(good: Sequence[str], *, seed: int) -> list[Canary]:
 
 def measure(canaries: Sequence[Canary], tools: Tools) -> pa.RecordBatch:
     """Returns the columns that `lqs` reads of each canary, and its `kind`."""
-    columns: dict[str, Any] = _zipped("samples", _samples(canaries), {})
+    samples = samples_of([c.text for c in canaries], "canary")
+    columns: dict[str, Any] = dict(zip(samples.schema.names, samples.columns, strict=True))
     columns = _kept(_zipped("clean", clean_batch(_batch(columns), tools.clean, tools.cleaner), columns))
     columns = _zipped("tokens", tokens.count_batch(_batch(columns), tools.tokens, tools.tokenizer), columns)
     mode = "exact" if tools.gradients.precision == "auto" else tools.gradients.precision
@@ -77,17 +78,6 @@ def measure(canaries: Sequence[Canary], tools: Tools) -> pa.RecordBatch:
     columns = _zipped("static/raw", raw, columns)
     columns = _zipped("static", static.score_batch(_batch(columns), tools.bounds, tools.static.scale), columns)
     return _batch({**columns, "kind": pa.array([c.kind for c in canaries])})
-
-
-def _samples(canaries: Sequence[Canary]) -> pa.RecordBatch:
-    texts = pa.array([c.text for c in canaries], pa.large_string())
-    known = {
-        "sample_id": pa.array([f"canary:{n}" for n in range(len(texts))]), "text": texts,
-        "modality": pa.array(["text"] * len(texts)), "source": pa.array(["canaries"] * len(texts)),
-    }  # fmt: skip
-    return pa.record_batch(
-        [known.get(f.name, pa.nulls(len(texts), f.type)) for f in schemas.SAMPLES], names=schemas.SAMPLES.names
-    )
 
 
 def _zipped(folder: str, batch: pa.RecordBatch, columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -101,6 +101,16 @@ def _clean_part(config: CleanConfig, part: Part, tools: Tools) -> Part:
     return part.with_batch(clean_batch(part.batch, config, tools))
 
 
+def samples_of(texts: Sequence[str], source: str) -> pa.RecordBatch:
+    """Returns the columns of `schemas.SAMPLES` of texts that lie in no part, named as a reader of parts does."""
+    known = {
+        "sample_id": pa.array([f"{source}:{n}" for n in range(len(texts))]), "text": pa.array(texts, pa.large_string()),
+        "modality": pa.array(["text"] * len(texts)), "source": pa.array([source] * len(texts)),
+    }  # fmt: skip
+    columns = {f.name: known.get(f.name, pa.nulls(len(texts), f.type)) for f in schemas.SAMPLES}
+    return pa.record_batch({n if n == "sample_id" else f"samples.{n}": c for n, c in columns.items()})
+
+
 def clean_batch(batch: pa.RecordBatch, config: CleanConfig, tools: Tools) -> pa.RecordBatch:
     """Returns the columns of `schemas.CLEAN` for the columns `READS` of some samples."""
     is_text = pc.fill_null(pc.equal(batch["samples.modality"], "text"), False)

@@ -20,17 +20,22 @@ import pyarrow.compute as pc
 from scoring import encoding, models, windows
 from scoring.config import config
 from scoring.errors import ConfigError, ToolError
-from scoring.quality_head import Head, normal
+from scoring.quality_head import Head, logit, normal, sigmoid
+from transforms import quality_values
+from transforms.labels import LabelSource, ReviewConfig
 from transforms.models import MapWithModel
-from transforms.parts import Part, all_kept
+from transforms.parts import Part, Reads, all_kept
 from transforms.rules import Rule, verdict
 from transforms.schemas import QUALITY
+
+FITTED, MODEL = "fitted", "model"  # what `head` may be, other than a folder
 
 Floats = npt.NDArray[np.float64]
 Classified = tuple[Floats, encoding.Floats]  # (n, k) values and (n, d) embeddings; d is 0 where there are none
 
 _DIGITS = 6  # scores are rounded to: below it, sums depend on how batches and threads split them
 
+READS: Reads = {"clean": ["clean_text", "kept", *quality_values.COLUMNS], "dedup": ["kept"]}
 RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the model finds the text of low quality"),)
 
 
@@ -39,8 +44,9 @@ class QualityConfig:
     """Section `quality` of the params."""
 
     model: str
-    head: Literal["fitted", "model"]
-    labels: str | None
+    head: str
+    labels: LabelSource | None
+    min_alpha: float
     good_labels: tuple[str, ...]
     min_quality: float
     window_tokens: int
@@ -49,9 +55,10 @@ class QualityConfig:
     aggregate: Literal["mean", "min", "max"]
     batch_tokens: int
     train_rows: int
-    heldout_ratio: float
+    folds: int
     min_heldout_f1: float
     refresh_ratio: float
+    review: ReviewConfig
     seed: int
 
     def __post_init__(self) -> None:
@@ -62,11 +69,11 @@ class QualityConfig:
             raise ValueError(f"max_windows must be at least 0 (0 scores every window), not {self.max_windows}")
         if not math.isfinite(self.min_quality):
             raise ValueError(f"min_quality must be a finite number, not {self.min_quality}")
-        if self.head == "fitted" and not 0 <= self.min_quality <= 1:
+        if self.head != MODEL and not 0 <= self.min_quality <= 1:
             raise ValueError(f"min_quality of a fitted head must lie in [0, 1], not {self.min_quality}")
-        if not 0 < self.heldout_ratio < 1:
-            raise ValueError(f"heldout_ratio must lie between 0 and 1, not {self.heldout_ratio}")
-        for name in ("min_heldout_f1", "refresh_ratio"):
+        if self.folds < 2:
+            raise ValueError(f"folds must be at least 2, not {self.folds}")
+        for name in ("min_heldout_f1", "refresh_ratio", "min_alpha"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}")
 
@@ -85,14 +92,17 @@ class Scorer:
     classify: Callable[[Sequence[encoding.Ints]], Classified]
     labels: tuple[str, ...]  # k names; none when the one column is the score itself
     good: tuple[int, ...]
+    head: Head | None = None  # None: the model's own score is the row's
 
 
 class RowScore(NamedTuple):
     """What the sidecar tells of one scored row, by column."""
 
     quality: float
+    model_quality: float
     quality_min: float
     quality_max: float
+    window_scores: list[float]
     windows: int
     coverage: float
     quality_label: str
@@ -106,7 +116,7 @@ def load_scorer(config: QualityConfig, root: Path, threads: int, head: bytes | N
       ConfigError: the windows are longer than the model's, or it knows none of the good labels.
       ToolError: the model is not on this machine.
     """
-    if config.head == "model":
+    if config.head == MODEL:
         return _classifier(config, *load_model(config, root, threads, models.load_classifier))
     if head is None:
         return None
@@ -130,9 +140,9 @@ def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[[
 def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Scorer:
     def classify(found: Sequence[encoding.Ints]) -> Classified:
         embeddings = encoding.embed(model, tokenizer, found, config.batch_tokens)
-        return head.probabilities(embeddings)[:, None], embeddings
+        return sigmoid(head.linear.logits(embeddings))[:, None], embeddings
 
-    return Scorer(tokenizer, classify, labels=(), good=(0,))
+    return Scorer(tokenizer, classify, labels=(), good=(0,), head=head)
 
 
 def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
@@ -166,8 +176,8 @@ def _good_columns(config: QualityConfig, labels: tuple[str, ...]) -> tuple[int, 
     return good
 
 
-def score_texts(texts: Sequence[str], config: QualityConfig, scorer: Scorer) -> list[RowScore | None]:
-    """Returns the score of each text; None for a text without tokens.
+def score_texts(texts: Sequence[str], values: Floats, config: QualityConfig, scorer: Scorer) -> list[RowScore | None]:
+    """Returns the score of each text, whose values are (n, f); None for a text without tokens.
 
     All windows of all texts go through the model together, so short ones fill its batches too.
     """
@@ -178,27 +188,40 @@ def score_texts(texts: Sequence[str], config: QualityConfig, scorer: Scorer) -> 
         cuts.append([ids[start:end].copy() for start, end in found])  # a copy: a view would hold all of `ids`
         coverage.append(windows.coverage(found, len(ids)))
     flat = [window for row in cuts for window in row]
-    values, embeddings = scorer.classify(flat) if flat else (np.zeros((0, 1)), np.zeros((0, 0), np.float32))
-    if not np.isfinite(values).all():
+    told, embeddings = scorer.classify(flat) if flat else (np.zeros((0, 1)), np.zeros((0, 0), np.float32))
+    if not np.isfinite(told).all():
         raise ToolError("the model gives scores that are no numbers", where=config.model, remedy="name another model")
     own = [slice(end - len(row), end) for row, end in zip(cuts, np.cumsum([len(row) for row in cuts]), strict=True)]
     return [
-        _row_score((values[k], embeddings[k]), share, config, scorer) if row else None
-        for row, k, share in zip(cuts, own, coverage, strict=True)
+        _row_score((told[k], embeddings[k]), values[n], share, config, scorer) if row else None
+        for n, (row, k, share) in enumerate(zip(cuts, own, coverage, strict=True))
     ]
 
 
-def _row_score(classified: Classified, coverage: float, config: QualityConfig, scorer: Scorer) -> RowScore:
-    """Returns the score of one row from what its windows were found to be."""
-    values, embeddings = classified
-    scores = values[:, list(scorer.good)].sum(axis=1)
-    low, mean, high = (round(float(v), _DIGITS) for v in (scores.min(), scores.mean(), scores.max()))
-    quality = {"min": low, "mean": mean, "max": high}[config.aggregate]
+def _row_score(
+    classified: Classified, values: Floats, coverage: float, config: QualityConfig, scorer: Scorer
+) -> RowScore:
+    """Returns the score of one row from what its windows were found to be, and its values (f,)."""
+    told, embeddings = classified
+    scores = np.round(told[:, list(scorer.good)].sum(axis=1), _DIGITS)
+    model = _aggregated(scores, config.aggregate, scorer.head is not None)
+    quality = model
+    if scorer.head:
+        quality = float(scorer.head.probabilities(logit(np.array([model])), values[None])[0])
+    quality = round(quality, _DIGITS)
     if scorer.labels:
-        label = scorer.labels[int(values.mean(axis=0).argmax())]
+        label = scorer.labels[int(told.mean(axis=0).argmax())]
     else:
         label = "good" if quality >= config.min_quality else "bad"
-    return RowScore(quality, low, high, len(scores), coverage, label, _direction(embeddings))
+    low, high, windows = float(scores.min()), float(scores.max()), scores.tolist()
+    return RowScore(quality, model, low, high, windows, len(windows), coverage, label, _direction(embeddings))
+
+
+def _aggregated(scores: Floats, how: str, fitted: bool) -> float:
+    """Returns what a model says of a row; the mean of a fitted head is that of the log-odds, as it learned."""
+    if how == "mean" and fitted:
+        return round(float(sigmoid(logit(scores).mean())), _DIGITS)
+    return round(float({"min": scores.min(), "mean": scores.mean(), "max": scores.max()}[how]), _DIGITS)
 
 
 def _direction(embeddings: encoding.Floats) -> npt.NDArray[np.int8] | None:
@@ -210,13 +233,14 @@ def _direction(embeddings: encoding.Floats) -> npt.NDArray[np.int8] | None:
 
 
 def score_batch(batch: pa.RecordBatch, config: QualityConfig, scorer: Scorer | None) -> pa.RecordBatch:
-    """Returns the quality sidecar of a batch with `clean.clean_text`, `clean.kept` and `dedup.kept`."""
+    """Returns the quality sidecar of a batch with the columns READS."""
     alive = all_kept(batch)
     texts = pc.if_else(alive, batch["clean.clean_text"], None).to_pylist()
     rows: list[RowScore | None] = [None] * len(texts)
     if scorer:
         found = [k for k, text in enumerate(texts) if text]
-        for k, score in zip(found, score_texts([texts[k] for k in found], config, scorer), strict=True):
+        told = quality_values.values(batch.take(pa.array(found, pa.int64())), [texts[k] for k in found])
+        for k, score in zip(found, score_texts([texts[k] for k in found], told, config, scorer), strict=True):
             rows[k] = score
     columns = {n: pa.array([s and getattr(s, n) for s in rows], QUALITY.field(n).type) for n in RowScore._fields}
     values = columns["quality"].to_numpy(zero_copy_only=False)

@@ -149,8 +149,10 @@ QUALITY = pa.schema(
     [
         ("sample_id", pa.string()),
         ("quality", pa.float64()),  # null for a row without text, or dropped before
+        ("model_quality", pa.float64()),  # what the model alone says
         ("quality_min", pa.float64()),
         ("quality_max", pa.float64()),
+        ("window_scores", pa.list_(pa.float64())),  # of the model, in the order of the text
         ("windows", pa.int32()),
         ("coverage", pa.float64()),  # scored tokens / all tokens
         ("quality_label", pa.string()),
