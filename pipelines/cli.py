@@ -128,9 +128,7 @@ def doctor(params: ParamsFile = DEFAULT) -> None:
 def ahp(
     more: Annotated[list[str] | None, typer.Argument(help="Further importances, after --weights.")] = None,
     params: ParamsFile = DEFAULT,
-    weights: Annotated[
-        list[str] | None, typer.Option(help="Print the matrix of these, DIMENSION=NUMBER.")
-    ] = None,
+    weights: Annotated[list[str] | None, typer.Option(help="Print the matrix of these, DIMENSION=NUMBER.")] = None,
 ) -> None:
     """Check the judgements of static.ahp: weights, consistency, and a small fix as YAML; exit code 2 if they clash."""
     from pipelines import ahp as module

@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from scoring.static_words import find_sentences
+from scoring import static_kernels
+from scoring.static_chars import classes, code_points
+from scoring.static_words import CHARS_PER_TOKEN
+
+BLOCK_CHARS = 1 << 21  # texts are read in blocks: memory is bounded whatever the part holds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -16,20 +19,16 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Block:
-    """Texts cut into sentences and words; words are indices into `vocabulary`."""
+    """Texts cut to their excerpts and into sentences and words; words are indices into `vocabulary`."""
 
     texts: Sequence[str]
-    sentences: Sequence[str]
     sentence_words: Ints  # (s,) words of each sentence
+    sentence_marks: Ints  # (s,) the classes of its characters, or-ed
+    sentence_lasts: npt.NDArray[np.uint32]  # (s,) its last character but quotation marks, brackets and spaces
     text_sentences: Ints  # (n,) sentences of each text
+    text_words: Ints  # (n,)
     words: Ints  # (m,)
     vocabulary: Sequence[str]
-
-    @cached_property
-    def text_words(self) -> Ints:
-        """Words of each text, (n,)."""
-        owners = np.repeat(np.arange(len(self.texts)), self.text_sentences)
-        return np.bincount(owners, weights=self.sentence_words, minlength=len(self.texts)).astype(np.int64)
 
     @cached_property
     def owners(self) -> Ints:
@@ -58,37 +57,40 @@ class Block:
         """The position of each sentence's first word, (s,)."""
         return np.cumsum(self.sentence_words) - self.sentence_words
 
-    def by_text(self, values: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Yields each text's slice of `values`, one a word."""
-        end = 0
-        for size in self.text_words.tolist():
-            yield values[end : end + size]
-            end += size
 
-    def sentences_by_text(self) -> Iterator[Sequence[int]]:
-        """Yields the sizes in words of each text's sentences."""
-        sizes = self.sentence_words.tolist()
-        end = 0
-        for count in self.text_sentences.tolist():
-            yield sizes[end : end + count]
-            end += count
-
-
-def read_block(texts: Sequence[str]) -> Block:
-    """Returns `texts`, already cut to their excerpts, as a block."""
-    found = [find_sentences(t) for t in texts]
-    sentences = [s for pairs in found for s, _ in pairs]
-    sizes = [len(w) for pairs in found for _, w in pairs]
-    flat = list(chain.from_iterable(w for pairs in found for _, w in pairs))
-    index = {w: k for k, w in enumerate(dict.fromkeys(flat))}
+def read_block(texts: Sequence[str], max_tokens: int) -> Block:
+    """Returns the excerpts of `texts`, of `max_tokens` words and 32 characters a word, as a block."""
+    texts = [t[: CHARS_PER_TOKEN * max_tokens] for t in texts]
+    ends = np.cumsum([len(t) for t in texts], dtype=np.int64)
+    begins = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    whole = "".join(texts)
+    points, table = code_points(whole), classes()
+    starts, stops, counts, cuts = static_kernels.find_words(points, ends, table, max_tokens)
+    found = static_kernels.find_sentences(points, begins, cuts, table, starts, counts)
+    numbers, firsts = static_kernels.number_words(points, starts, stops)
+    sizes, marks, lasts, text_sentences = found
     return Block(
-        texts=texts,
-        sentences=sentences,
-        sentence_words=np.array(sizes, np.int64),
-        text_sentences=np.array([len(pairs) for pairs in found], np.int64),
-        words=np.fromiter(map(index.__getitem__, flat), np.int64, len(flat)),
-        vocabulary=list(index),
+        texts=[t[:size] for t, size in zip(texts, (cuts - begins).tolist(), strict=True)],
+        sentence_words=sizes,
+        sentence_marks=marks,
+        sentence_lasts=lasts,
+        text_sentences=text_sentences,
+        text_words=counts,
+        words=numbers,
+        vocabulary=[whole[a:b] for a, b in zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)],
     )
+
+
+def blocks(texts: Sequence[str]) -> Iterator[slice]:
+    """Yields slices of `texts` of about `BLOCK_CHARS` characters, at least one text each."""
+    start, total = 0, 0
+    for row, text in enumerate(texts):
+        total += min(len(text), BLOCK_CHARS)
+        if total >= BLOCK_CHARS:
+            yield slice(start, row + 1)
+            start, total = row + 1, 0
+    if start < len(texts):
+        yield slice(start, len(texts))
 
 
 def ratio(numerator: npt.NDArray, denominator: npt.NDArray) -> Floats:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from scoring.unigrams import code_points
+from scoring.static_chars import code_points
 
 BOILERPLATE = (
     "cookie", "privacy policy", "terms of use", "terms of service", "terms and conditions", "all rights reserved",
