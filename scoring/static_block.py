@@ -7,14 +7,18 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from scoring import static_kernels
+from scoring import static_kernels, static_word_kernels
 from scoring.static_chars import classes, code_points
 from scoring.static_words import CHARS_PER_TOKEN
 
 BLOCK_CHARS = 1 << 21  # texts are read in blocks: memory is bounded whatever the part holds
 
+LONG_TERM_CHARS = 10  # of a word that counts as a term
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Block:
     text_words: Ints  # (n,)
     words: Ints  # (m,)
     vocabulary: Sequence[str]
+    word_bits: npt.NDArray[np.uint8]  # (v,) of `static_kernels`
 
     @cached_property
     def owners(self) -> Ints:
@@ -36,16 +41,14 @@ class Block:
         return np.repeat(np.arange(len(self.texts)), self.text_words)
 
     @cached_property
-    def lower_vocabulary(self) -> list[str]:
+    def lower(self) -> "Lower":
         """The distinct lower-case words."""
-        return list(dict.fromkeys(w.lower() for w in self.vocabulary))
+        return lower_words(self.vocabulary)
 
     @cached_property
     def lower_words(self) -> Ints:
-        """The words as indices into `lower_vocabulary`, (m,)."""
-        index = {w: k for k, w in enumerate(self.lower_vocabulary)}
-        table = np.fromiter((index[w.lower()] for w in self.vocabulary), np.int64, len(self.vocabulary))
-        return table[self.words]
+        """The words as indices into the lower-case ones, (m,)."""
+        return self.lower.numbers[self.words]
 
     def mean(self, values: Floats) -> Floats:
         """Returns (n,) the mean over each text's words of `values` (m,); NaN for a text without words."""
@@ -56,6 +59,29 @@ class Block:
     def starts(self) -> Ints:
         """The position of each sentence's first word, (s,)."""
         return np.cumsum(self.sentence_words) - self.sentence_words
+
+
+@dataclass(frozen=True)
+class Lower:
+    """Distinct lower-case words, and where their characters are in `points`."""
+
+    vocabulary: Sequence[str]  # v words
+    numbers: Ints  # (w,) for each word that was given, which of them it is
+    points: Points
+    starts: Places  # (v,)
+    stops: Places  # (v,)
+
+
+def lower_words(words: Sequence[str]) -> Lower:
+    """Returns the distinct lower-case forms of `words`, none of which holds a line break."""
+    joined = "\n".join(words).lower()  # a break parts words for the rule of the final sigma too
+    points = code_points(joined)
+    breaks = np.flatnonzero(points == ord("\n"))
+    starts = np.concatenate([[0], breaks + 1]).astype(np.int32)[: len(words)]
+    stops = np.concatenate([breaks, [len(points)]]).astype(np.int32)[: len(words)]
+    numbers, firsts = static_kernels.number_words(points, starts, stops)
+    lowered = joined.split("\n")
+    return Lower([lowered[k] for k in firsts.tolist()], numbers, points, starts[firsts], stops[firsts])
 
 
 def read_block(texts: Sequence[str], max_tokens: int) -> Block:
@@ -77,6 +103,7 @@ def read_block(texts: Sequence[str], max_tokens: int) -> Block:
         text_sentences=text_sentences,
         text_words=counts,
         words=numbers,
+        word_bits=static_word_kernels.word_bits(points, starts[firsts], stops[firsts], table, LONG_TERM_CHARS),
         vocabulary=[whole[a:b] for a, b in zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)],
     )
 

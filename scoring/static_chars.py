@@ -42,6 +42,9 @@ def classes() -> npt.NDArray[np.uint16]:
             found[run.start() : run.end()] |= bit
     for bit, chars in _SETS:
         found[[ord(c) for c in chars]] |= bit
+    letters = np.flatnonzero(found & (kernels.LETTER | kernels.UNSPACED)).tolist()
+    found[[p for p in letters if chr(p).isdigit()]] |= kernels.DIGIT
+    found[[p for p in letters if chr(p).isupper()]] |= kernels.UPPER
     return found
 
 
@@ -52,5 +55,6 @@ _SETS: tuple[tuple[int, Iterable[str]], ...] = (
     (kernels.FULL, static_words.FULL_MARKS),
     (kernels.FULL_CLOSER, static_words.FULL_CLOSERS),
     (kernels.TRAILING, TRAILING),
+    (kernels.BREAK, "\n"),
     *((1 << kernels.MARKS + k, chars) for k, chars in enumerate(MARKS)),
 )

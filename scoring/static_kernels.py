@@ -15,8 +15,9 @@ LETTER, UNSPACED, JOINER, SPACE = 1, 2, 4, 8  # of words; UNSPACED: a word by it
 TERMINAL, CLOSER, FULL, FULL_CLOSER = 16, 32, 64, 128  # of sentence ends
 TRAILING = 256  # what may stand behind a terminal mark
 MARKS = 9  # the first of four bits: comma, colon, aside, quotation
+BREAK, DIGIT, UPPER = 1 << 13, 1 << 14, 1 << 15  # a line break; of the first character of a word
 
-NEWLINE, LOWER_A, LOWER_Z = 10, 97, 122
+LOWER_A, LOWER_Z = 97, 122
 MAX_BLANKS = 80  # between a line break and what follows it, for the break to end a sentence
 
 
@@ -46,15 +47,30 @@ def sentence_end(points: Points, classes: Classes, k: int, end: int) -> int:
     if kind & FULL:
         after = k + 2 if k + 1 < end and classes[points[k + 1]] & FULL_CLOSER else k + 1
         return -1 if after < end and classes[points[after]] & (FULL | FULL_CLOSER) else after
-    if points[k] != NEWLINE:
-        return -1
     after = k + 1
-    while after < end and points[after] != NEWLINE and classes[points[after]] & SPACE:
+    while after < end and classes[points[after]] & (SPACE | BREAK) == SPACE:
         after += 1
     if after >= end or after - k - 1 > MAX_BLANKS:
         return -1
     lower = LOWER_A <= points[after] <= LOWER_Z
     return -1 if lower else after
+
+
+@kernel
+def scan_sentence(points: Points, classes: Classes, k: int, end: int) -> tuple[int, int]:
+    """Returns where the sentence that begins at `k` ends, and the classes of its characters, or-ed."""
+    seen = 0
+    while k < end:
+        kind = classes[points[k]]
+        seen |= kind
+        if kind & (TERMINAL | FULL | BREAK):
+            stop = sentence_end(points, classes, k, end)
+            if stop >= 0:
+                for j in range(k + 1, stop):
+                    seen |= classes[points[j]]
+                return stop, seen
+        k += 1
+    return end, seen
 
 
 @kernel
@@ -93,23 +109,18 @@ def find_sentences(
     found, word = 0, 0
     for text in range(len(cuts)):
         k, end, last_word = begins[text], cuts[text], word + counts[text]
-        seen, last, first_word = 0, 0, word
         while k < end:
-            stop = sentence_end(points, classes, k, end)
-            after = k + 1 if stop < 0 else stop
-            for j in range(k, after):
-                seen |= classes[points[j]]
-                if not classes[points[j]] & TRAILING:
-                    last = points[j]
-            k = after
+            k, seen = scan_sentence(points, classes, k, end)
+            first_word = word
             while word < last_word and starts[word] < k:
                 word += 1
-            if stop >= 0 or k >= end:
-                if word > first_word:
-                    sizes[found], marks[found], lasts[found] = word - first_word, seen, last
-                    found += 1
-                    per_text[text] += 1
-                seen, last, first_word = 0, 0, word
+            if word > first_word:
+                last = k - 1
+                while classes[points[last]] & TRAILING:  # it ends at a word's last letter at the latest
+                    last -= 1
+                sizes[found], marks[found], lasts[found] = word - first_word, seen, points[last]
+                found += 1
+                per_text[text] += 1
     return sizes[:found].copy(), marks[:found].copy(), lasts[:found].copy(), per_text
 
 
@@ -146,6 +157,17 @@ def same(points: Points, starts: Places, stops: Places, a: int, b: int) -> bool:
         if points[starts[a] + k] != points[starts[b] + k]:
             return False
     return True
+
+
+@kernel
+def count_marked(points: Points, sizes: Ints, marked: npt.NDArray[np.bool_]) -> Ints:
+    """Returns how many of the characters of each text (n,) of `sizes` characters are `marked`."""
+    found, k = np.zeros(len(sizes), np.int64), 0
+    for text in range(len(sizes)):
+        for _ in range(sizes[text]):
+            found[text] += marked[points[k]]
+            k += 1
+    return found
 
 
 @kernel

@@ -57,7 +57,7 @@ def shapes(block: Block) -> Ints:
     firsts, places = np.unique(block.words[block.starts], return_inverse=True)
     kinds = np.array([_KINDS[opener(block.vocabulary[k])] for k in firsts.tolist()], np.int64)
     lengths = np.frexp(block.sentence_words.astype(np.float64))[1].astype(np.int64)  # ⌊log2 words⌋ + 1
-    marks = block.sentence_marks >> static_kernels.MARKS
+    marks = block.sentence_marks >> static_kernels.MARKS & 15
     opened = kinds[places] if len(kinds) else np.zeros(0, np.int64)
     return ((lengths * 16 + marks) * len(_ENDS) + ended(block)) * len(_KINDS) + opened
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from scoring import static_kernels, static_windows
+from scoring import static_kernels, static_windows, static_word_kernels
 from scoring.static_block import Block, blocks, ratio, read_block
 from scoring.static_chars import code_points
 from scoring.static_noise import cleanliness
@@ -28,7 +28,6 @@ DIMENSIONS = (
 )  # fmt: skip
 
 MTLD_THRESHOLD = 0.72  # McCarthy & Jarvis 2010
-LONG_TERM_CHARS = 10
 PROSE_WORDS = 5
 ZSTD_LEVEL = 3
 
@@ -50,8 +49,8 @@ def text_readings(
 def _read(block: Block, english: Sequence[bool], unigrams: Unigrams) -> dict[str, Floats]:
     breadth, coherence = _windows(block)
     return {
-        "lexical_diversity": _mtld(block.lower_words, block.text_words, len(block.lower_vocabulary)),
-        "rare_words": block.mean(unigrams.word_surprisal(block.lower_vocabulary)[block.lower_words]),
+        "lexical_diversity": _mtld(block.lower_words, block.text_words, len(block.lower.vocabulary)),
+        "rare_words": block.mean(unigrams.word_surprisal(block.lower.vocabulary)[block.lower_words]),
         "syntactic_variety": syntactic_variety(block),
         "reading_difficulty": _reading_difficulty(block, np.array(english, bool), unigrams),
         "compression": compression(block.texts),
@@ -98,7 +97,8 @@ def _reading_difficulty(block: Block, english: npt.NDArray[np.bool_], unigrams: 
 
 def _flesch(block: Block) -> Floats:
     """Returns (n,) Flesch's (1948) reading ease: 206.835 − 1.015 words/sentence − 84.6 syllables/word."""
-    counts = np.fromiter(map(syllables, block.lower_vocabulary), np.float64, len(block.lower_vocabulary))
+    lower = block.lower
+    counts = static_word_kernels.syllables(lower.points, lower.starts, lower.stops)
     per_word = block.mean(counts[block.lower_words])
     return 206.835 - 1.015 * ratio(block.text_words, block.text_sentences) - 84.6 * per_word
 
@@ -122,11 +122,10 @@ def compression(texts: Sequence[str]) -> Floats:
 
 def _knowledge_density(block: Block) -> Floats:
     """Returns (n,) numbers, names and long terms in a text's prose, per 100 of all its words."""
-    size = len(block.vocabulary)
-    terms = np.fromiter((w[0].isdigit() or len(w) >= LONG_TERM_CHARS for w in block.vocabulary), bool, size)
-    names = np.fromiter((_is_name(w) for w in block.vocabulary), bool, size)[block.words]
+    bits = block.word_bits[block.words]
+    terms, names = ((bits & bit) > 0 for bit in (static_word_kernels.TERM, static_word_kernels.NAME))
     names[block.starts] = False  # a capital says nothing at the start of a sentence
-    found = (terms[block.words] | names) & np.repeat(_is_prose(block), block.sentence_words)
+    found = (terms | names) & np.repeat(_is_prose(block), block.sentence_words)
     return 100.0 * block.mean(found.astype(np.float64))
 
 
@@ -135,15 +134,11 @@ def _is_prose(block: Block) -> npt.NDArray[np.bool_]:
 
     Menus, tables and headings are full of names and numbers, and say nothing about them.
     """
-    size, count = len(block.vocabulary), len(block.sentence_words)
-    capital = np.fromiter((w[0].isupper() for w in block.vocabulary), bool, size)[block.words]
+    count = len(block.sentence_words)
+    capital = (block.word_bits[block.words] & static_word_kernels.CAPITAL) > 0
     owners = np.repeat(np.arange(count), block.sentence_words)
     capitals = np.bincount(owners, weights=capital, minlength=count)
     return (block.sentence_words >= PROSE_WORDS) & (2 * capitals <= block.sentence_words) & (ended(block) > 0)
-
-
-def _is_name(word: str) -> bool:
-    return word[0].isupper() and len(word) > 1 and not word.startswith(("I'", "I’"))
 
 
 def _windows(block: Block) -> tuple[Floats, Floats]:
@@ -151,7 +146,7 @@ def _windows(block: Block) -> tuple[Floats, Floats]:
     count = len(block.texts)
     flat, sizes = static_kernels.windows(block.sentence_words, block.text_sentences, WINDOW_WORDS, MAX_WINDOW_WORDS)
     owners = np.repeat(np.arange(count), sizes)
-    buckets, signs = static_windows.hash_words(block.lower_vocabulary)
+    buckets, signs = static_windows.hash_words(block.lower)
     windows = np.repeat(np.arange(len(flat)), flat)
     vectors = static_windows.window_vectors(
         windows, buckets[block.lower_words], signs[block.lower_words], count=len(flat)

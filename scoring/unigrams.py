@@ -24,9 +24,8 @@ def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str]
     words, chars = Counter[str](), np.zeros(CODE_POINTS, np.int64)
     for rows in blocks(texts):
         block = read_block(texts[rows], max_tokens)
-        for word, n in zip(block.vocabulary, np.bincount(block.words).tolist(), strict=True):
-            lower = word.lower()
-            words[lower if len(lower) <= MAX_WORD_CHARS else ""] += n
+        for word, n in zip(block.lower.vocabulary, np.bincount(block.lower_words).tolist(), strict=True):
+            words[word if len(word) <= MAX_WORD_CHARS else ""] += n
         chars += np.bincount(code_points("".join(block.texts)), minlength=CODE_POINTS)
     return words, Counter({chr(p): int(chars[p]) for p in np.flatnonzero(chars)})
 

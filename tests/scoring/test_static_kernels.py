@@ -1,6 +1,7 @@
 """The compiled loops against the definitions, one text at a time."""
 
 import math
+import zlib
 from collections import Counter
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring import static_kernels, static_shapes
-from scoring.static_block import Block, blocks, read_block
+from scoring import static_kernels, static_shapes, static_word_kernels
+from scoring.static_block import LONG_TERM_CHARS, Block, blocks, lower_words, read_block
+from scoring.static_text import syllables
+from scoring.static_windows import WIDTH, hash_words
 from scoring.static_words import MAX_WINDOW_WORDS, WINDOW_WORDS, excerpt, find_sentences, window_sizes
 
 # Every class of character, and what lies between the classes.
@@ -76,3 +79,34 @@ def test_blocks_cover_every_text_once(texts: list[str], size: int) -> None:
 def test_a_line_break_ends_a_sentence_over_eighty_blanks_at_most(blanks: int) -> None:
     text = "one\n" + " " * blanks + "Two"
     assert len(find_sentences(text)) == read_block([text], 9).text_sentences[0] == (2 if blanks <= 80 else 1)
+
+
+WORDS = st.lists(
+    st.text(st.sampled_from("aeiouyAEIYlLbTΣσςİıßǅ1²9'’\u0301\u0345你\ud800\U0001f600-"), min_size=1, max_size=9),
+    max_size=9,
+)
+
+
+@given(WORDS)
+@settings(max_examples=300, deadline=None)
+def test_lower_case_words_are_those_of_python(words: list[str]) -> None:
+    found = lower_words(words)
+    assert [found.vocabulary[k] for k in found.numbers.tolist()] == [w.lower() for w in words]
+    assert len(set(found.vocabulary)) == len(found.vocabulary)
+    counted = static_word_kernels.syllables(found.points, found.starts, found.stops)
+    assert counted.tolist() == [syllables(w) for w in found.vocabulary]
+    hashes = [zlib.crc32(w.encode("utf-8", "surrogatepass")) for w in found.vocabulary]
+    buckets, signs = hash_words(found)
+    assert buckets.tolist() == [h % WIDTH for h in hashes]
+    assert signs.tolist() == [-1.0 if h & WIDTH else 1.0 for h in hashes]
+
+
+@given(TEXTS)
+@settings(deadline=None)
+def test_bits_of_words_are_those_of_python(texts: list[str]) -> None:
+    block = read_block(texts, 100)
+    for word, bits in zip(block.vocabulary, block.word_bits.tolist(), strict=True):
+        assert bool(bits & static_word_kernels.TERM) == (word[0].isdigit() or len(word) >= LONG_TERM_CHARS)
+        assert bool(bits & static_word_kernels.CAPITAL) == word[0].isupper()
+        name = word[0].isupper() and len(word) > 1 and not word.startswith(("I'", "I’"))
+        assert bool(bits & static_word_kernels.NAME) == name
