@@ -84,28 +84,42 @@ def lower_words(words: Sequence[str]) -> Lower:
     return Lower([lowered[k] for k in firsts.tolist()], numbers, points, starts[firsts], stops[firsts])
 
 
-def read_block(texts: Sequence[str], max_tokens: int) -> Block:
-    """Returns the excerpts of `texts`, of `max_tokens` words and 32 characters a word, as a block."""
+@dataclass(frozen=True)
+class Scan:
+    """Texts cut to their excerpts and into words."""
+
+    texts: Sequence[str]
+    points: Points  # of the uncut texts, one behind another
+    begins: Ints  # (n,) where each text begins in `points`
+    cuts: Ints  # (n,) where its excerpt ends
+    starts: Places  # (m,) where each word begins
+    stops: Places  # (m,) where it ends
+    text_words: Ints  # (n,)
+    words: Ints  # (m,) indices into `vocabulary`
+    firsts: Ints  # (v,) the first word of each kind
+    vocabulary: Sequence[str]
+
+
+def scan(texts: Sequence[str], max_tokens: int) -> Scan:
+    """Returns the words of the excerpts of `texts`, of `max_tokens` words and 32 characters a word."""
     texts = [t[: CHARS_PER_TOKEN * max_tokens] for t in texts]
     ends = np.cumsum([len(t) for t in texts], dtype=np.int64)
     begins = np.concatenate([[0], ends[:-1]]).astype(np.int64)
     whole = "".join(texts)
-    points, table = code_points(whole), classes()
-    starts, stops, counts, cuts = static_kernels.find_words(points, ends, table, max_tokens)
-    found = static_kernels.find_sentences(points, begins, cuts, table, starts, counts)
-    numbers, firsts = static_kernels.number_words(points, starts, stops)
-    sizes, marks, lasts, text_sentences = found
-    return Block(
-        texts=[t[:size] for t, size in zip(texts, (cuts - begins).tolist(), strict=True)],
-        sentence_words=sizes,
-        sentence_marks=marks,
-        sentence_lasts=lasts,
-        text_sentences=text_sentences,
-        text_words=counts,
-        words=numbers,
-        word_bits=static_word_kernels.word_bits(points, starts[firsts], stops[firsts], table, LONG_TERM_CHARS),
-        vocabulary=[whole[a:b] for a, b in zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)],
-    )
+    points = code_points(whole)
+    starts, stops, counts, cuts = static_kernels.find_words(points, ends, classes(), max_tokens)
+    words, firsts = static_kernels.number_words(points, starts, stops)
+    spans = zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)
+    excerpts = [t[:size] for t, size in zip(texts, (cuts - begins).tolist(), strict=True)]
+    return Scan(excerpts, points, begins, cuts, starts, stops, counts, words, firsts, [whole[a:b] for a, b in spans])
+
+
+def read_block(texts: Sequence[str], max_tokens: int) -> Block:
+    """Returns the excerpts of `texts`, of `max_tokens` words and 32 characters a word, as a block."""
+    s, table = scan(texts, max_tokens), classes()
+    found = static_kernels.find_sentences(s.points, s.begins, s.cuts, table, s.starts, s.text_words)
+    bits = static_word_kernels.word_bits(s.points, s.starts[s.firsts], s.stops[s.firsts], table, LONG_TERM_CHARS)
+    return Block(s.texts, *found, s.text_words, s.words, s.vocabulary, bits)
 
 
 def blocks(texts: Sequence[str]) -> Iterator[slice]:

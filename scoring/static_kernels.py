@@ -17,6 +17,7 @@ TRAILING = 256  # what may stand behind a terminal mark
 MARKS = 9  # the first of four bits: comma, colon, aside, quotation
 BREAK, DIGIT, UPPER = 1 << 13, 1 << 14, 1 << 15  # a line break; of the first character of a word
 
+FIRST_SLOTS = 1 << 14
 LOWER_A, LOWER_Z = 97, 122
 MAX_BLANKS = 80  # between a line break and what follows it, for the break to end a sentence
 
@@ -127,24 +128,47 @@ def find_sentences(
 @kernel
 def number_words(points: Points, starts: Places, stops: Places) -> tuple[Ints, Ints]:
     """Returns each word's number (m,), equal words alike, in the order of their first, and where that stands (v,)."""
-    size = 1024
-    while size < 2 * len(starts):
-        size *= 2
-    table, numbers = np.full(size, -1, np.int32), np.empty(len(starts), np.int64)
-    firsts, count = np.empty(len(starts), np.int64), 0
+    table, size = np.full(FIRST_SLOTS, -1, np.int32), FIRST_SLOTS
+    numbers, firsts = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    hashes, count = np.empty(len(starts), np.uint64), 0
     for word in range(len(starts)):
-        hashed = np.uint64(14695981039346656037)  # FNV-1a over code points
-        for k in range(starts[word], stops[word]):
-            hashed = (hashed ^ np.uint64(points[k])) * np.uint64(1099511628211)
-        slot = np.int64((hashed ^ (hashed >> np.uint64(29))) & np.uint64(size - 1))
-        while table[slot] >= 0 and not same(points, starts, stops, firsts[table[slot]], word):
+        hashed = hash_word(points, starts[word], stops[word])
+        slot = np.int64(hashed & np.uint64(size - 1))
+        while table[slot] >= 0:
+            known = table[slot]
+            if hashes[known] == hashed and same(points, starts, stops, firsts[known], word):
+                break
             slot = (slot + 1) & (size - 1)
         if table[slot] < 0:
             table[slot] = count
-            firsts[count] = word
+            firsts[count], hashes[count] = word, hashed
             count += 1
         numbers[word] = table[slot]
+        if 2 * count > size:
+            size *= 4
+            table = slots(hashes[:count], size)
     return numbers, firsts[:count].copy()
+
+
+@kernel
+def slots(hashes: npt.NDArray[np.uint64], size: int) -> Places:
+    """Returns a table (size,) of the numbers of words by their `hashes` (v,), −1 where none is."""
+    table = np.full(size, -1, np.int32)
+    for word in range(len(hashes)):
+        slot = np.int64(hashes[word] & np.uint64(size - 1))
+        while table[slot] >= 0:
+            slot = (slot + 1) & (size - 1)
+        table[slot] = word
+    return table
+
+
+@kernel
+def hash_word(points: Points, start: int, stop: int) -> int:
+    """Returns FNV-1a over the code points of a word, mixed."""
+    hashed = np.uint64(14695981039346656037)
+    for k in range(start, stop):
+        hashed = (hashed ^ np.uint64(points[k])) * np.uint64(1099511628211)
+    return hashed ^ (hashed >> np.uint64(29))
 
 
 @kernel

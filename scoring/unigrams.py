@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from scoring.static_block import blocks, read_block
+from scoring.static_block import blocks, lower_words, scan
 from scoring.static_chars import CODE_POINTS, code_points
 
 MAX_WORD_CHARS = 64  # longer ones (blobs, URLs without breaks) count as unseen
@@ -23,10 +23,12 @@ def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str]
     """
     words, chars = Counter[str](), np.zeros(CODE_POINTS, np.int64)
     for rows in blocks(texts):
-        block = read_block(texts[rows], max_tokens)
-        for word, n in zip(block.lower.vocabulary, np.bincount(block.lower_words).tolist(), strict=True):
+        found = scan(texts[rows], max_tokens)
+        lower = lower_words(found.vocabulary)
+        counts = np.bincount(lower.numbers[found.words]).tolist()
+        for word, n in zip(lower.vocabulary, counts, strict=True):
             words[word if len(word) <= MAX_WORD_CHARS else ""] += n
-        chars += np.bincount(code_points("".join(block.texts)), minlength=CODE_POINTS)
+        chars += np.bincount(code_points("".join(found.texts)), minlength=CODE_POINTS)
     return words, Counter({chr(p): int(chars[p]) for p in np.flatnonzero(chars)})
 
 
