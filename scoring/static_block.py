@@ -122,11 +122,11 @@ def read_block(texts: Sequence[str], max_tokens: int) -> Block:
     return Block(s.texts, *found, s.text_words, s.words, s.vocabulary, bits)
 
 
-def blocks(texts: Sequence[str]) -> Iterator[slice]:
-    """Yields slices of `texts` of about `BLOCK_CHARS` characters, at least one text each."""
+def blocks(texts: Sequence[str], max_tokens: int) -> Iterator[slice]:
+    """Yields slices of `texts` whose excerpts have about `BLOCK_CHARS` characters at most, at least one text each."""
     start, total = 0, 0
     for row, text in enumerate(texts):
-        total += min(len(text), BLOCK_CHARS)
+        total += min(len(text), CHARS_PER_TOKEN * max_tokens)
         if total >= BLOCK_CHARS:
             yield slice(start, row + 1)
             start, total = row + 1, 0

@@ -39,7 +39,7 @@ def text_readings(
 ) -> dict[str, Floats]:
     """Returns each of `DIMENSIONS` as (n,) raw values; NaN where a text has no reading."""
     found: dict[str, list[Floats]] = {d: [] for d in DIMENSIONS}
-    for rows in blocks(texts):
+    for rows in blocks(texts, max_tokens):
         block = read_block(texts[rows], max_tokens)
         for dimension, values in _read(block, english[rows], unigrams).items():
             found[dimension].append(values)

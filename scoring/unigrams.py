@@ -22,7 +22,7 @@ def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str]
     Overlong words are counted under the empty word.
     """
     words, chars = Counter[str](), np.zeros(CODE_POINTS, np.int64)
-    for rows in blocks(texts):
+    for rows in blocks(texts, max_tokens):
         found = scan(texts[rows], max_tokens)
         lower = lower_words(found.vocabulary)
         counts = np.bincount(lower.numbers[found.words]).tolist()

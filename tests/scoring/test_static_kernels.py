@@ -71,7 +71,7 @@ def test_windows_are_those_of_the_definition(texts: list[list[int]]) -> None:
 def test_blocks_cover_every_text_once(texts: list[str], size: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scoring.static_block.BLOCK_CHARS", size)
-        rows = [k for s in blocks(texts) for k in range(s.start, s.stop)]
+        rows = [k for s in blocks(texts, 4) for k in range(s.start, s.stop)]
     assert rows == list(range(len(texts)))
 
 
