@@ -39,7 +39,7 @@ def test_the_shipped_matrix_is_consistent(tmp_path: Path) -> None:
     found = command.within(tmp_path, "ahp", "--params", str(SHIPPED))
     assert found.returncode == 0, found.stderr
     lines = found.stdout.splitlines()
-    assert lines[0].split()[:2] == ["predictability", "0.2795"] or lines[0].startswith("predictability")
+    assert lines[0].startswith("predictability")
     weights = [float(line.split()[1]) for line in lines[:12]]
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) == pytest.approx(1, abs=1e-3)
