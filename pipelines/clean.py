@@ -25,7 +25,7 @@ from transforms.text.normalize import normalize_batch
 def run(project: Project) -> None:
     """Writes the sidecar `clean` of every part of `samples`."""
     config = project.section("clean", CleanConfig)
-    if not jit.is_compiled("measure"):
+    if not jit.is_compiled("transforms.text.measure"):
         progress.say("clean: compiling the text kernels, once on this machine (about a minute)")
     repeated = boilerplate.find(project, config.boilerplate)
     index = _index(project, config)

@@ -124,6 +124,18 @@ def doctor(params: ParamsFile = DEFAULT) -> None:
     _exit("doctor", lambda: module.main(params))
 
 
+@app.command(epilog="example: gradsift ahp; gradsift ahp --weights length=3 cleanliness=2")
+def ahp(
+    more: Annotated[list[str] | None, typer.Argument(help="Further importances, after --weights.")] = None,
+    params: ParamsFile = DEFAULT,
+    weights: Annotated[list[str] | None, typer.Option(help="Print the matrix of these, DIMENSION=NUMBER.")] = None,
+) -> None:
+    """Check the judgements of static.ahp: weights, consistency, and a small fix as YAML; exit code 2 if they clash."""
+    from pipelines import ahp as module
+
+    _exit("ahp", lambda: module.main(params, [*(weights or []), *(more or [])]))
+
+
 @app.command(epilog="example: gradsift nightly --params /srv/corpus/params.yaml")
 def nightly(params: ParamsFile = DEFAULT) -> None:
     """Take the lock, compute only what new or changed sources need, and end with an exit code."""

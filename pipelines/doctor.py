@@ -75,6 +75,8 @@ def _models(project: Project) -> str:
     named = {str(project.params.tree["quality"]["model"]), str(project.params.tree["tokens"]["tokenizer"])}
     reference = str(project.params.tree["reference"]["model"])
     named |= {reference} if reference != "train" else set()
+    aligner = project.params.tree["static"]["alignment"]
+    named |= {str(aligner)} if aligner else set()
     return ", ".join(f"{name} at {models.resolve(name, project.root)}" for name in sorted(named))
 
 

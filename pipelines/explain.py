@@ -240,6 +240,8 @@ def _static(life: Life) -> Iterator[str]:
         if row[name] is not None:
             measured = f"  measured {cell(raw[name])}" if raw.get(name) is not None else ""
             yield _line(name, f"{row[name]:.3f}  weight {weight / defined:.3f}{measured}")
+    beside = {r: raw[r] for r in schemas.STATIC_READINGS if raw.get(r) is not None}
+    yield from (_line(name, f"measured {cell(value)}, without a weight") for name, value in beside.items())
     absent = [d for d in life.weights if row[d] is None]
     if absent:
         yield _line("not defined here", ", ".join(d.replace("_", " ") for d in absent))

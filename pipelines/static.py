@@ -7,7 +7,8 @@ Guarantees: the scores do not depend on part size or order; dropped rows are nul
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ import pyarrow.parquet as pq
 
 from pipelines import progress, stage, tables
 from pipelines.project import Project
-from scoring import files
+from scoring import files, models
+from scoring.alignment import Aligner, load_aligner
 from scoring.files import file_digest
 from scoring.static import BY_LANGUAGE, TEXTUAL, Bounds, group
 from scoring.sums import ExactSum
 from transforms import parts, schemas
-from transforms.static import CountTokens, ReadDimensions, ScoreStatic, StaticConfig
+from transforms.static import CountTokens, ReadDimensions, ScoreStatic, StaticConfig, no_aligner
 
 MODULE = "pipelines.static"
 KEPT = {"dedup": ["kept"], "quality": ["kept"]}
@@ -95,15 +97,20 @@ def _add_up(project: Project, folder: Path, vocabulary: int) -> pa.Table:
 
 def read_dimensions(project: Project, config: StaticConfig, unigrams: Path) -> None:
     """Writes the raw dimensions of every kept row."""
+    load: Callable[[], Aligner | None] = no_aligner
+    depends = [file_digest(unigrams)]
+    if config.alignment:
+        load = partial(load_aligner, config.alignment, project.root, project.runtime.threads)
+        depends.append(models.digest(config.alignment, project.root))
     stage.map_parts(
         project,
-        ReadDimensions(unigrams, config.max_tokens),
+        ReadDimensions(unigrams, config.max_tokens, load),
         module=MODULE,
         folder="static/raw",
         schema=schemas.STATIC_RAW,
         reads=RAW_READS,
         config=config.max_tokens,
-        depends=[file_digest(unigrams)],
+        depends=depends,
     )
 
 

@@ -168,6 +168,31 @@ def load_reference(name: str, root: Path = Path(), *, dtype: Dtype = "float32") 
     return (load_masked if is_masked(name, root) else load_causal)(name, root, dtype=dtype)
 
 
+def load_image_processor(name: str, root: Path = Path()) -> Any:
+    """Returns what turns pictures into the pixel values that model `name` takes; it computes with Pillow and numpy."""
+    from transformers import AutoImageProcessor
+
+    return _load(AutoImageProcessor.from_pretrained, name, root, needs="preprocessor_config.json", backend="pil")
+
+
+def load_two_towers(name: str, root: Path = Path()) -> Any:
+    """Returns the CLIP-like model `name`, one of texts and pictures in one space, in evaluation mode.
+
+    Raises:
+      ConfigError: the model does not bring texts and pictures into one space.
+    """
+    from transformers import AutoModel
+
+    model = _load_model(AutoModel, name, root, spare="pooler.")
+    if not (hasattr(model, "get_text_features") and hasattr(model, "get_image_features")):
+        raise ConfigError(
+            f"the model is no CLIP: a {type(model).__name__} has no vectors of texts and pictures in one space",
+            where=name,
+            remedy="name a model such as CLIP or SigLIP, or null for none",
+        )
+    return model
+
+
 def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Any:
     """Loads the weights as `dtype`; refuses a model that would begin with random ones, but for the layers `spare`."""
     import torch
@@ -187,7 +212,7 @@ def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dty
     return model.eval()
 
 
-def _load(from_pretrained: Callable[..., Any], name: str, root: Path, **options: Any) -> Any:
+def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: str = "", **options: Any) -> Any:
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -202,13 +227,15 @@ def _load(from_pretrained: Callable[..., Any], name: str, root: Path, **options:
     except Exception as error:  # a damaged file can raise anything, a bare Exception of the tokenizers included
         what = str(error).strip()[:300] or type(error).__name__
         raise ToolError(
-            f"the model cannot be loaded: {what}", where=f"{name} ({found})", remedy=_remedy(found)
+            f"the model cannot be loaded: {what}", where=f"{name} ({found})", remedy=_remedy(found, needs)
         ) from error
 
 
-def _remedy(found: Path) -> str:
+def _remedy(found: Path, needs: str) -> str:
     if found.is_file():
         return "fetch the file anew if it is damaged; its architecture must be one that transformers reads from GGUF"
+    if needs:
+        return f"the folder needs {needs}, as it was published with the model"
     return "the folder needs config.json, tokenizer.json and model.safetensors of a known architecture"
 
 

@@ -3,33 +3,37 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from scoring.static_words import find_sentences
+from scoring import static_kernels, static_word_kernels
+from scoring.static_chars import classes, code_points
+from scoring.static_words import CHARS_PER_TOKEN
+
+BLOCK_CHARS = 1 << 21  # texts are read in blocks: memory is bounded whatever the part holds
+
+LONG_TERM_CHARS = 10  # of a word that counts as a term
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
+Points = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Texts cut into sentences and words; words are indices into `vocabulary`."""
+    """Texts cut to their excerpts and into sentences and words; words are indices into `vocabulary`."""
 
     texts: Sequence[str]
-    sentences: Sequence[str]
     sentence_words: Ints  # (s,) words of each sentence
+    sentence_marks: Ints  # (s,) the classes of its characters, or-ed
+    sentence_lasts: npt.NDArray[np.uint32]  # (s,) its last character but quotation marks, brackets and spaces
     text_sentences: Ints  # (n,) sentences of each text
+    text_words: Ints  # (n,)
     words: Ints  # (m,)
     vocabulary: Sequence[str]
-
-    @cached_property
-    def text_words(self) -> Ints:
-        """Words of each text, (n,)."""
-        owners = np.repeat(np.arange(len(self.texts)), self.text_sentences)
-        return np.bincount(owners, weights=self.sentence_words, minlength=len(self.texts)).astype(np.int64)
+    word_bits: npt.NDArray[np.uint8]  # (v,) of `static_kernels`
 
     @cached_property
     def owners(self) -> Ints:
@@ -37,16 +41,14 @@ class Block:
         return np.repeat(np.arange(len(self.texts)), self.text_words)
 
     @cached_property
-    def lower_vocabulary(self) -> list[str]:
+    def lower(self) -> "Lower":
         """The distinct lower-case words."""
-        return list(dict.fromkeys(w.lower() for w in self.vocabulary))
+        return lower_words(self.vocabulary)
 
     @cached_property
     def lower_words(self) -> Ints:
-        """The words as indices into `lower_vocabulary`, (m,)."""
-        index = {w: k for k, w in enumerate(self.lower_vocabulary)}
-        table = np.fromiter((index[w.lower()] for w in self.vocabulary), np.int64, len(self.vocabulary))
-        return table[self.words]
+        """The words as indices into the lower-case ones, (m,)."""
+        return self.lower.numbers[self.words]
 
     def mean(self, values: Floats) -> Floats:
         """Returns (n,) the mean over each text's words of `values` (m,); NaN for a text without words."""
@@ -58,37 +60,78 @@ class Block:
         """The position of each sentence's first word, (s,)."""
         return np.cumsum(self.sentence_words) - self.sentence_words
 
-    def by_text(self, values: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Yields each text's slice of `values`, one a word."""
-        end = 0
-        for size in self.text_words.tolist():
-            yield values[end : end + size]
-            end += size
 
-    def sentences_by_text(self) -> Iterator[Sequence[int]]:
-        """Yields the sizes in words of each text's sentences."""
-        sizes = self.sentence_words.tolist()
-        end = 0
-        for count in self.text_sentences.tolist():
-            yield sizes[end : end + count]
-            end += count
+@dataclass(frozen=True)
+class Lower:
+    """Distinct lower-case words, and where their characters are in `points`."""
+
+    vocabulary: Sequence[str]  # v words
+    numbers: Ints  # (w,) for each word that was given, which of them it is
+    points: Points
+    starts: Places  # (v,)
+    stops: Places  # (v,)
 
 
-def read_block(texts: Sequence[str]) -> Block:
-    """Returns `texts`, already cut to their excerpts, as a block."""
-    found = [find_sentences(t) for t in texts]
-    sentences = [s for pairs in found for s, _ in pairs]
-    sizes = [len(w) for pairs in found for _, w in pairs]
-    flat = list(chain.from_iterable(w for pairs in found for _, w in pairs))
-    index = {w: k for k, w in enumerate(dict.fromkeys(flat))}
-    return Block(
-        texts=texts,
-        sentences=sentences,
-        sentence_words=np.array(sizes, np.int64),
-        text_sentences=np.array([len(pairs) for pairs in found], np.int64),
-        words=np.fromiter(map(index.__getitem__, flat), np.int64, len(flat)),
-        vocabulary=list(index),
-    )
+def lower_words(words: Sequence[str]) -> Lower:
+    """Returns the distinct lower-case forms of `words`, none of which holds a line break."""
+    joined = "\n".join(words).lower()  # a break parts words for the rule of the final sigma too
+    points = code_points(joined)
+    breaks = np.flatnonzero(points == ord("\n"))
+    starts = np.concatenate([[0], breaks + 1]).astype(np.int32)[: len(words)]
+    stops = np.concatenate([breaks, [len(points)]]).astype(np.int32)[: len(words)]
+    numbers, firsts = static_kernels.number_words(points, starts, stops)
+    lowered = joined.split("\n")
+    return Lower([lowered[k] for k in firsts.tolist()], numbers, points, starts[firsts], stops[firsts])
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Texts cut to their excerpts and into words."""
+
+    texts: Sequence[str]
+    points: Points  # of the uncut texts, one behind another
+    begins: Ints  # (n,) where each text begins in `points`
+    cuts: Ints  # (n,) where its excerpt ends
+    starts: Places  # (m,) where each word begins
+    stops: Places  # (m,) where it ends
+    text_words: Ints  # (n,)
+    words: Ints  # (m,) indices into `vocabulary`
+    firsts: Ints  # (v,) the first word of each kind
+    vocabulary: Sequence[str]
+
+
+def scan(texts: Sequence[str], max_tokens: int) -> Scan:
+    """Returns the words of the excerpts of `texts`, of `max_tokens` words and 32 characters a word."""
+    texts = [t[: CHARS_PER_TOKEN * max_tokens] for t in texts]
+    ends = np.cumsum([len(t) for t in texts], dtype=np.int64)
+    begins = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    whole = "".join(texts)
+    points = code_points(whole)
+    starts, stops, counts, cuts = static_kernels.find_words(points, ends, classes(), max_tokens)
+    words, firsts = static_kernels.number_words(points, starts, stops)
+    spans = zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)
+    excerpts = [t[:size] for t, size in zip(texts, (cuts - begins).tolist(), strict=True)]
+    return Scan(excerpts, points, begins, cuts, starts, stops, counts, words, firsts, [whole[a:b] for a, b in spans])
+
+
+def read_block(texts: Sequence[str], max_tokens: int) -> Block:
+    """Returns the excerpts of `texts`, of `max_tokens` words and 32 characters a word, as a block."""
+    s, table = scan(texts, max_tokens), classes()
+    found = static_kernels.find_sentences(s.points, s.begins, s.cuts, table, s.starts, s.text_words)
+    bits = static_word_kernels.word_bits(s.points, s.starts[s.firsts], s.stops[s.firsts], table, LONG_TERM_CHARS)
+    return Block(s.texts, *found, s.text_words, s.words, s.vocabulary, bits)
+
+
+def blocks(texts: Sequence[str], max_tokens: int) -> Iterator[slice]:
+    """Yields slices of `texts` whose excerpts have about `BLOCK_CHARS` characters at most, at least one text each."""
+    start, total = 0, 0
+    for row, text in enumerate(texts):
+        total += min(len(text), CHARS_PER_TOKEN * max_tokens)
+        if total >= BLOCK_CHARS:
+            yield slice(start, row + 1)
+            start, total = row + 1, 0
+    if start < len(texts):
+        yield slice(start, len(texts))
 
 
 def ratio(numerator: npt.NDArray, denominator: npt.NDArray) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scoring import static_windows
+from scoring.static_visual import learnability, ssim
 
 MAX_SIDE = 128  # pixels
 MAX_FRAMES = 8
@@ -47,7 +48,7 @@ def colours(pixels: Pixels, levels: int) -> npt.NDArray[np.int64]:
 
 
 def picture_readings(pixels: Pixels, *, bytes_per_pixel: float) -> dict[str, float]:
-    """Returns the dimensions that a picture (h, w, 3) has a reading of; NaN where it is too small for one."""
+    """Returns what a picture (h, w, 3) has a reading of, by column; NaN where it is too small for one."""
     grey = luminance(pixels)
     strength, angle = _edges(grey)
     return {
@@ -59,11 +60,12 @@ def picture_readings(pixels: Pixels, *, bytes_per_pixel: float) -> dict[str, flo
         "semantic_breadth": _cell_breadth(pixels),
         "coherence": _mean([correlation(grey[:, 1:], grey[:, :-1]), correlation(grey[1:], grey[:-1])]),
         "cleanliness": _sharpness(grey),
+        "visual_learnability": learnability(grey),
     }
 
 
 def video_readings(frames: Sequence[Pixels], *, bytes_per_pixel: Sequence[float]) -> dict[str, float]:
-    """Returns the mean of the frames' readings, with breadth, coherence and originality read between frames."""
+    """Returns the mean of the frames' readings, with breadth, coherence, originality and SSIM read between frames."""
     readings = [picture_readings(f, bytes_per_pixel=b) for f, b in zip(frames, bytes_per_pixel, strict=True)]
     found = {d: _mean([r[d] for r in readings]) for d in (readings[0] if readings else ())}
     greys = [luminance(f) for f in frames]
@@ -73,6 +75,7 @@ def video_readings(frames: Sequence[Pixels], *, bytes_per_pixel: Sequence[float]
         "semantic_breadth": breadth([colours(f, HISTOGRAM_LEVELS) for f in frames]),
         "coherence": _mean([correlation(a, b) for a, b in pairs]),
         "originality": _mean([float(np.abs(a - b).mean() > STILL) for a, b in pairs]),
+        "frame_ssim": _mean([ssim(a, b) for a, b in pairs]),
     }
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from scoring.unigrams import code_points
+from scoring import static_kernels
+from scoring.static_chars import code_points
 
 BOILERPLATE = (
     "cookie", "privacy policy", "terms of use", "terms of service", "terms and conditions", "all rights reserved",
@@ -61,12 +62,11 @@ def cleanliness(texts: Sequence[str]) -> Floats:
 def _symbols(texts: Sequence[str]) -> Floats:
     """Returns (n,) how many symbols each text holds."""
     points = code_points("".join(texts))
-    present = np.flatnonzero(np.bincount(points)) if len(points) else points
-    table = np.zeros(int(present[-1]) + 1 if len(present) else 1, np.int64)
-    table[present] = [_is_symbol(chr(p)) for p in present]
-    sums = np.concatenate([[0], np.cumsum(table[points])])
-    ends = np.cumsum([len(t) for t in texts])
-    return np.diff(sums[np.concatenate([[0], ends]).astype(np.int64)]).astype(np.float64)
+    seen = np.zeros(int(points.max()) + 1 if len(points) else 1, bool)
+    seen[points] = True
+    seen[[p for p in np.flatnonzero(seen).tolist() if not _is_symbol(chr(p))]] = False
+    sizes = np.array([len(t) for t in texts], np.int64)
+    return static_kernels.count_marked(points, sizes, seen).astype(np.float64)
 
 
 def _is_symbol(char: str) -> bool:

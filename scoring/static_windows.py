@@ -1,10 +1,12 @@
 """Semantic breadth and coherence of a text, read without a model from the words of its windows."""
 
-import zlib
-from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from scoring import static_word_kernels
+from scoring.static_block import Lower
 
 WIDTH = 256  # a window's vector: signed feature hashing (Weinberger et al. 2009) of its word counts
 
@@ -12,10 +14,21 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-def hash_words(words: Sequence[str]) -> tuple[Ints, Floats]:
-    """Returns the bucket (n,) in [0, 256) and the sign (n,) of each word."""
-    hashes = np.fromiter((zlib.crc32(w.encode("utf-8", "surrogatepass")) for w in words), np.int64, len(words))
+def hash_words(words: Lower) -> tuple[Ints, Floats]:
+    """Returns the bucket (v,) in [0, 256) and the sign (v,) of each word, by the CRC-32 of its UTF-8."""
+    data = np.frombuffer("".join(words.vocabulary).encode("utf-8", "surrogatepass"), np.uint8)
+    sizes = static_word_kernels.utf8_sizes(words.points, words.starts, words.stops)
+    hashes = static_word_kernels.crc32(data, sizes, _crc_table())
     return hashes % WIDTH, np.where(hashes & WIDTH, -1.0, 1.0)
+
+
+@cache
+def _crc_table() -> npt.NDArray[np.uint32]:
+    """Returns the table of CRC-32, (256,)."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, table >> 1 ^ np.uint32(0xEDB88320), table >> 1).astype(np.uint32)
+    return table
 
 
 def window_vectors(windows: Ints, buckets: Ints, signs: Floats, count: int) -> Floats:

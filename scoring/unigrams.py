@@ -1,45 +1,35 @@
 """How often the words and characters of a corpus occur, and the surprisal that follows from it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from scoring.static_words import excerpt, find_words
+from scoring.static_block import blocks, lower_words, scan
+from scoring.static_chars import CODE_POINTS, code_points
 
 MAX_WORD_CHARS = 64  # longer ones (blobs, URLs without breaks) count as unseen
-CODE_POINTS = 0x110000
 
 Floats = npt.NDArray[np.float64]
 
 
-def code_points(text: str) -> npt.NDArray[np.uint32]:
-    """Returns the (n,) code points of `text`."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str], Counter[str]]:
+    """Returns how often each lower-case word and each character stands in the excerpts of `texts`.
 
-
-def count_words(texts: Iterable[str], *, max_tokens: int) -> Counter[str]:
-    """Returns how often each lower-case word stands in the excerpts of `texts`; overlong ones under the empty word."""
-    cased: Counter[str] = Counter()
-    for text in texts:
-        cased.update(find_words(excerpt(text, max_tokens)))
-    counts: Counter[str] = Counter()
-    for word, n in cased.items():
-        lower = word.lower()
-        counts[lower if len(lower) <= MAX_WORD_CHARS else ""] += n
-    return counts
-
-
-def count_chars(texts: Iterable[str], *, max_tokens: int) -> Counter[str]:
-    """Returns how often each character stands in the excerpts of `texts`."""
-    counts = np.zeros(CODE_POINTS, np.int64)
-    for text in texts:
-        points, found = np.unique(code_points(excerpt(text, max_tokens)), return_counts=True)
-        counts[points] += found
-    return Counter({chr(p): int(counts[p]) for p in np.flatnonzero(counts)})
+    Overlong words are counted under the empty word.
+    """
+    words, chars = Counter[str](), np.zeros(CODE_POINTS, np.int64)
+    for rows in blocks(texts, max_tokens):
+        found = scan(texts[rows], max_tokens)
+        lower = lower_words(found.vocabulary)
+        counts = np.bincount(lower.numbers[found.words]).tolist()
+        for word, n in zip(lower.vocabulary, counts, strict=True):
+            words[word if len(word) <= MAX_WORD_CHARS else ""] += n
+        chars += np.bincount(code_points("".join(found.texts)), minlength=CODE_POINTS)
+    return words, Counter({chr(p): int(chars[p]) for p in np.flatnonzero(chars)})
 
 
 @dataclass(frozen=True)

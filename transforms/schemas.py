@@ -19,6 +19,9 @@ STATIC_DIMENSIONS = (
     "knowledge_density", "semantic_breadth", "coherence", "predictability", "originality", "cleanliness",
 )  # fmt: skip
 
+# Measured beside the dimensions, of pictures and videos; they have no weight in the static score.
+STATIC_READINGS = ("visual_learnability", "frame_ssim", "alignment")
+
 _SAMPLE_FIELDS = [
     ("sample_id", pa.string()),
     ("source", pa.string()),
@@ -201,8 +204,9 @@ TOKENS = pa.schema([*_TOKEN_COUNTS, ("complexity", pa.float64())])
 # Of one part, not of its rows: how often each token stands in the excerpts. The empty word: all overlong ones.
 TOKEN_COUNTS = pa.schema([("kind", pa.string()), ("token", pa.string()), ("count", pa.int64())])
 
-STATIC_RAW = pa.schema([("sample_id", pa.string()), *((d, pa.float64()) for d in STATIC_DIMENSIONS)])
-STATIC = pa.schema([*STATIC_RAW, pa.field("static_score", pa.float64())])
+_DIMENSIONS = [("sample_id", pa.string()), *((d, pa.float64()) for d in STATIC_DIMENSIONS)]
+STATIC_RAW = pa.schema([*_DIMENSIONS, *((r, pa.float64()) for r in STATIC_READINGS)])
+STATIC = pa.schema([*_DIMENSIONS, ("static_score", pa.float64())])
 
 GRADIENTS = pa.schema(
     [

@@ -1,6 +1,6 @@
 """The static score over parts: token counts, raw dimensions, and their place in the corpus."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,14 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from scoring.ahp import Priorities, priorities, reciprocal, require_consistent
+from scoring.alignment import Aligner
 from scoring.config import config
 from scoring.static import FALLING, TEXTUAL, Bounds, group, unit_interval, weighted_mean, weighted_product
 from scoring.static_text import text_readings
-from scoring.unigrams import Unigrams, count_chars, count_words
+from scoring.unigrams import Unigrams, count_tokens
 from transforms import parts
 from transforms.models import MapWithModel
 from transforms.parts import Part, floats
-from transforms.schemas import STATIC, STATIC_DIMENSIONS, STATIC_RAW, TOKEN_COUNTS
+from transforms.schemas import STATIC, STATIC_DIMENSIONS, STATIC_RAW, STATIC_READINGS, TOKEN_COUNTS
+from transforms.static_align import alignments
 from transforms.static_media import media_length, media_readings
 
 Floats = npt.NDArray[np.float64]
@@ -37,6 +39,7 @@ class StaticConfig:
     high_quantile: float
     mean: Literal["product", "sum"]
     floor: float  # of a dimension on [0, 1], in a product
+    alignment: str | None  # a CLIP-like model: folder, package or cached Hugging Face id
     ahp: dict[str, tuple[float, ...]]  # dimension → its importance against each one after it
     max_consistency_ratio: float
 
@@ -103,7 +106,8 @@ class Scale:
 def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
     """Returns how often each word and character stands in the kept texts of `batch`, sorted."""
     texts = batch["clean.clean_text"].filter(parts.all_kept(batch)).drop_null().to_pylist()
-    counts = {"char": count_chars(texts, max_tokens=max_tokens), "word": count_words(texts, max_tokens=max_tokens)}
+    words, chars = count_tokens(texts, max_tokens=max_tokens)
+    counts = {"char": chars, "word": words}
     rows = [(kind, token, n) for kind, found in counts.items() for token, n in sorted(found.items())]
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, TOKEN_COUNTS, strict=True)], TOKEN_COUNTS)
@@ -120,15 +124,37 @@ def load_unigrams(path: Path) -> Unigrams:
     return Unigrams(words=found["word"], word_total=totals["word"], chars=found["char"], char_total=totals["char"])
 
 
-def read_batch(batch: pa.RecordBatch, unigrams: Unigrams, *, max_tokens: int) -> pa.RecordBatch:
-    """Returns `STATIC_RAW`: the raw dimensions of the kept rows, null where a row has no reading."""
+@dataclass(frozen=True)
+class Tools:
+    """What rows are read with, loaded once a worker."""
+
+    unigrams: Unigrams
+    aligner: Aligner | None
+
+
+def load_tools(unigrams: Path, load: Callable[[], Aligner | None]) -> Tools:
+    """Returns the corpus frequencies of file `unigrams`, and the model that `load` gives."""
+    return Tools(load_unigrams(unigrams), load())
+
+
+def no_aligner() -> None:
+    """Returns None: what `load_tools` loads where params name no model."""
+
+
+def read_batch(
+    batch: pa.RecordBatch, unigrams: Unigrams, *, max_tokens: int, aligner: Aligner | None = None
+) -> pa.RecordBatch:
+    """Returns `STATIC_RAW`: the raw readings of the kept rows, null where a row has none. Only an `aligner` aligns."""
     kept = parts.all_kept(batch).to_numpy(zero_copy_only=False)
     textual = np.array([m in TEXTUAL for m in batch["samples.modality"].to_pylist()], bool)
-    columns = {d: np.full(batch.num_rows, np.nan) for d in STATIC_DIMENSIONS}
+    columns = {d: np.full(batch.num_rows, np.nan) for d in (*STATIC_DIMENSIONS, *STATIC_READINGS)}
     _read_texts(batch, np.flatnonzero(kept & textual), columns, unigrams, max_tokens=max_tokens)
     _read_media(batch, np.flatnonzero(kept & ~textual), columns)
     columns["predictability"][kept] = (floats(batch["gradients.order_gain"]) - _last(batch["gradients.loss"]))[kept]
-    return pa.record_batch([batch["sample_id"], *(_nullable(columns[d]) for d in STATIC_DIMENSIONS)], STATIC_RAW)
+    if aligner:
+        for row, cosine in alignments(batch, np.flatnonzero(kept).tolist(), aligner).items():
+            columns["alignment"][row] = cosine
+    return pa.record_batch([batch["sample_id"], *map(_nullable, columns.values())], STATIC_RAW)
 
 
 def _read_texts(
@@ -195,17 +221,22 @@ class CountTokens(beam.PTransform):
 
 @dataclass
 class ReadDimensions(beam.PTransform):
-    """Reads the raw dimensions of each part with the corpus frequencies of file `unigrams`."""
+    """Reads the raw dimensions of each part with the corpus frequencies of file `unigrams`.
+
+    `load` gives the model that aligns captions and pictures, or None.
+    """
 
     unigrams: Path
     max_tokens: int
+    load: Callable[[], Aligner | None]
 
     def expand(self, items: beam.PCollection) -> beam.PCollection:
-        load = partial(load_unigrams, self.unigrams)
+        load = partial(load_tools, self.unigrams, self.load)
         return items | "ReadDimensions" >> beam.ParDo(MapWithModel(load, self._read))
 
-    def _read(self, part: Part, unigrams: Any) -> Part:
-        return part.with_batch(read_batch(part.batch, unigrams, max_tokens=self.max_tokens))
+    def _read(self, part: Part, tools: Any) -> Part:
+        found = read_batch(part.batch, tools.unigrams, max_tokens=self.max_tokens, aligner=tools.aligner)
+        return part.with_batch(found)
 
 
 @dataclass

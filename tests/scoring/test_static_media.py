@@ -42,6 +42,7 @@ BLURRED = rgb(sum(np.roll(STRIPES[..., 0].astype(float), k, axis=1) for k in ran
         ("semantic_breadth", STRIPES, PATCHED),
         ("coherence", NOISE, SCENE),
         ("cleanliness", BLURRED, STRIPES),
+        ("visual_learnability", NOISE, SCENE),
     ],
 )
 def test_a_dimension_orders_what_anyone_can_order(dimension: str, low: Pixels, high: Pixels) -> None:
@@ -52,6 +53,7 @@ def test_a_dimension_orders_what_anyone_can_order(dimension: str, low: Pixels, h
 def test_a_flat_picture_has_nothing_in_it() -> None:
     found = picture_readings(FLAT, bytes_per_pixel=0.01)
     assert math.isnan(found.pop("coherence"))
+    assert math.isnan(found.pop("visual_learnability"))
     assert found.pop("compression") == 0.01
     assert found == dict.fromkeys(found, 0.0)
 
@@ -72,6 +74,8 @@ def test_motion_orders_videos() -> None:
     cuts = [RNG.integers(0, 256, SCENE.shape).astype(np.uint8) for _ in range(5)]
     read = [video_readings(v, bytes_per_pixel=[1.0] * 5) for v in (still, moving, cuts)]
     assert read[0]["coherence"] > read[1]["coherence"] > read[2]["coherence"]
+    assert read[0]["frame_ssim"] == pytest.approx(1)
+    assert read[0]["frame_ssim"] > read[1]["frame_ssim"] > read[2]["frame_ssim"]
     assert [r["originality"] for r in read] == [0.0, 1.0, 1.0]
     assert read[0]["semantic_breadth"] == pytest.approx(0, abs=1e-12)
     assert video_readings([SCENE, RINGS], bytes_per_pixel=[1.0, 2.0])["semantic_breadth"] > 0.1
@@ -79,7 +83,12 @@ def test_motion_orders_videos() -> None:
 
 def test_one_frame_no_frame_and_frames_of_other_sizes() -> None:
     one = video_readings([SCENE], bytes_per_pixel=[0.5])
-    assert [d for d, v in one.items() if math.isnan(v)] == ["semantic_breadth", "coherence", "originality"]
+    assert [d for d, v in one.items() if math.isnan(v)] == [
+        "semantic_breadth",
+        "coherence",
+        "originality",
+        "frame_ssim",
+    ]
     assert all(math.isnan(v) for v in video_readings([], bytes_per_pixel=[]).values())
     assert math.isnan(video_readings([SCENE, SCENE[:30]], bytes_per_pixel=[1.0, 1.0])["coherence"])
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring import static_text
+from scoring import static_block
 from scoring.static_noise import cleanliness, without_boilerplate, without_markup
-from scoring.static_text import DIMENSIONS, compression, mtld, shape, syllables, text_readings
-from scoring.unigrams import Unigrams, count_chars, count_words
+from scoring.static_shapes import shape
+from scoring.static_text import DIMENSIONS, compression, mtld, syllables, text_readings
+from scoring.unigrams import Unigrams, count_tokens
 
 PROSE = (
     "The river rises in the northern hills near Hexham and runs for 118 kilometres to the sea. "
@@ -41,12 +42,8 @@ MIXED_TOPICS = (
     "despite chiral extrapolation errors, discretisation artefacts plus finite volume effects. "
 )
 ALL = [PROSE, REPEATED, SIMPLE, HARD, CHINESE, TOPICS, MIXED_TOPICS]
-UNIGRAMS = Unigrams(
-    words=dict(count_words(ALL, max_tokens=2048)),
-    word_total=count_words(ALL, max_tokens=2048).total(),
-    chars=dict(count_chars(ALL, max_tokens=2048)),
-    char_total=count_chars(ALL, max_tokens=2048).total(),
-)
+WORDS, CHARS = count_tokens(ALL, max_tokens=2048)
+UNIGRAMS = Unigrams(words=dict(WORDS), word_total=WORDS.total(), chars=dict(CHARS), char_total=CHARS.total())
 
 
 def read(text: str, dimension: str, *, english: bool = True) -> float:
@@ -104,7 +101,7 @@ def test_a_reading_does_not_depend_on_the_texts_beside_it(texts: list[str]) -> N
 
 def test_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = text_readings(ALL, [True] * len(ALL), UNIGRAMS, max_tokens=2048)
-    monkeypatch.setattr(static_text, "BLOCK_CHARS", 1000)
+    monkeypatch.setattr(static_block, "BLOCK_CHARS", 1000)
     for dimension, values in text_readings(ALL, [True] * len(ALL), UNIGRAMS, max_tokens=2048).items():
         np.testing.assert_array_equal(values, whole[dimension], err_msg=dimension)
 
@@ -238,5 +235,5 @@ def test_no_markup_takes_quadratic_time(junk: str) -> None:
 
 
 def test_repetition_lowers_the_compression_ratio() -> None:
-    assert compression("ab" * 500) < 0.05 < compression(PROSE) < 1
-    assert math.isnan(compression(""))
+    assert compression(["ab" * 500])[0] < 0.05 < compression([PROSE])[0] < 1
+    assert math.isnan(compression([""])[0])

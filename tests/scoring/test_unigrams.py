@@ -8,22 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.static_words import find_words
-from scoring.unigrams import MAX_WORD_CHARS, Unigrams, count_chars, count_words
+from scoring.unigrams import MAX_WORD_CHARS, Unigrams, count_tokens
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))
 def test_counts_are_those_of_a_plain_loop(texts: list[str]) -> None:
-    assert count_words(texts, max_tokens=100) == Counter(w.lower() for t in texts for w in find_words(t))
-    assert count_chars(texts, max_tokens=100) == Counter("".join(texts))
+    words, chars = count_tokens(texts, max_tokens=100)
+    assert words == Counter(w.lower() for t in texts for w in find_words(t))
+    assert chars == Counter("".join(texts))
 
 
 def test_overlong_words_count_under_the_empty_word() -> None:
-    assert count_words(["A a " + "x" * (MAX_WORD_CHARS + 1)], max_tokens=10) == {"a": 2, "": 1}
+    assert count_tokens(["A a " + "x" * (MAX_WORD_CHARS + 1)], max_tokens=10)[0] == {"a": 2, "": 1}
 
 
 def test_only_the_excerpt_counts() -> None:
-    assert count_words(["a b c d"], max_tokens=2) == {"a": 1, "b": 1}
-    assert count_chars(["a b c d"], max_tokens=2) == {"a": 1, "b": 1, " ": 2}
+    words, chars = count_tokens(["a b c d"], max_tokens=2)
+    assert words == {"a": 1, "b": 1}
+    assert chars == {"a": 1, "b": 1, " ": 2}
 
 
 def test_surprisal_of_seen_and_unseen_tokens() -> None:

@@ -35,19 +35,20 @@ def raw(tmp_path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def named(row: dict[str, Any]) -> set[str]:
-    return {d for d in schemas.STATIC_DIMENSIONS if row[d] is not None}
+    return {d for d in (*schemas.STATIC_DIMENSIONS, *schemas.STATIC_READINGS) if row[d] is not None}
 
 
 def test_every_kind_of_row_gets_its_own_readings(tmp_path: Path) -> None:
     rows = raw(tmp_path, [scored_corpus.row(n) for n in (0, 3, 4, 5, 6, 21, 22, 23)])
     text, dropped, late, chinese, unscored, image, video, audio = rows
     everything = set(schemas.STATIC_DIMENSIONS)
+    picture = everything - {"rare_words"} | {"visual_learnability"}
     assert named(text) == everything
     assert named(dropped) == named(late) == set()
     assert named(chinese) == everything
     assert named(unscored) == everything - {"predictability"}
-    assert named(image) == everything - {"rare_words", "predictability", "originality"}
-    assert named(video) == everything - {"rare_words", "predictability"}
+    assert named(image) == picture - {"predictability", "originality"}
+    assert named(video) == picture - {"predictability"} | {"frame_ssim"}
     assert named(audio) == everything - {"rare_words", "predictability", "originality"}
     assert text["length"] == pytest.approx(np.log(21))
     assert text["originality"] == 1.0
@@ -61,7 +62,7 @@ def test_a_picture_with_a_caption_is_read_as_a_picture_and_keeps_its_loss(tmp_pa
     row = scored_corpus.row(9)
     caption = {**row, "clean": {"clean_text": "A hill.", **scored_corpus.KEPT}, "gradients": scored_corpus.gradient(9)}
     (found,) = raw(tmp_path, [caption])
-    assert named(found) == set(schemas.STATIC_DIMENSIONS) - {"rare_words", "originality"}
+    assert named(found) == set(schemas.STATIC_DIMENSIONS) - {"rare_words", "originality"} | {"visual_learnability"}
     assert found["syntactic_variety"] > 2  # of its edges
 
 

@@ -1,0 +1,65 @@
+"""`kernel`: the decorator of compiled functions, and the folders in which their machine code is kept.
+
+The compiler's own cache looks at the one file a function stands in; a kernel that inlines a changed helper
+from another file would stay stale. So the folder's name holds a digest of that file and of all of ours that it
+imports.
+"""
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ROOT = Path(__file__).parent.parent
+_IMPORT = re.compile(r"^\s*(?:from|import) +(transforms\.text|scoring)(?:\.(\w+)| +import +([\w, ]+))", re.MULTILINE)
+
+
+def _path(module: str) -> Path:
+    return _ROOT / f"{module.replace('.', '/')}.py"
+
+
+@cache
+def _closure(module: str) -> frozenset[str]:
+    """Returns the names of our modules that `module` imports, directly or not, itself included."""
+    found, todo = set(), [module]
+    while todo:
+        name = todo.pop()
+        if name in found or not _path(name).exists():
+            continue
+        found.add(name)
+        for package, one, several in _IMPORT.findall(_path(name).read_text(encoding="utf-8")):
+            todo += [f"{package}.{m}" for m in ([one] if one else re.findall(r"\w+", several))]
+    return frozenset(found)
+
+
+@cache
+def _folder(module: str) -> str:
+    """Returns the folder of a module's compiled kernels; a fresh one where nothing of the user's can be written."""
+    sources = b"\0".join(_path(name).read_bytes() for name in sorted(_closure(module)))
+    digest = hashlib.blake2b(sources, digest_size=8).hexdigest()
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = home / "gradsift" / f"{module.rpartition('.')[2]}-{digest}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    return str(folder) if writable else tempfile.mkdtemp(prefix="gradsift-")
+
+
+def is_compiled(module: str) -> bool:
+    """Returns whether an earlier run left the compiled kernels of this very code of `module`."""
+    return any(Path(_folder(module)).rglob("*.nbc"))
+
+
+def kernel(function: F) -> F:
+    """Returns `function` compiled at its first call, without the interpreter's lock, kept on disk."""
+    numba.config.CACHE_DIR = _folder(function.__module__)  # type: ignore[attr-defined]
+    return numba.njit(cache=True, nogil=True)(function)  # type: ignore[return-value]
