@@ -8,6 +8,8 @@ The classifier is made on the spot: the encoder of MiniLM under a seeded head. A
     one by one    the pipeline, called with one text at a time
     batches       the pipeline with batch_size=32, which pads 32 texts in their order
     gradsift      windows of like length together, by a budget of padded tokens
+    int8          the same model as an int8 ONNX file, with its agreement (where the extra `onnx` is installed)
+    bfloat16      the same in bfloat16, timed where the processor multiplies it, else only compared on a few texts
 
 One torch thread, CPU time, rounds taken in turn, the best counts; `of_peak` is the share of the float32 rate of a big
 product of matrices that the useful operations reach: where it is near 1 no batching can gain more. Memory is the peak
@@ -16,6 +18,7 @@ process over that of two that do as much each, doubled. The last line is JSON.
 """
 
 import argparse
+import importlib.util
 import json
 import subprocess
 import sys
@@ -33,9 +36,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 import quality_inputs as inputs  # noqa: E402
 from gradient_inputs import peak_mb  # noqa: E402
 
-from scoring import encoding, models  # noqa: E402
+from scoring import encoding, models, onnx_export  # noqa: E402
 
-WINDOW, PEER_BATCH = 510, 32
+WINDOW, PEER_BATCH, FEW = 510, 32, 8
 Values = np.ndarray
 Ways = dict[str, Callable[[], Values]]
 
@@ -43,8 +46,8 @@ Ways = dict[str, Callable[[], Values]]
 class Ours:
     """The classifier in `folder`, as the stage uses it."""
 
-    def __init__(self, folder: str, batch_tokens: int) -> None:
-        self.tokenizer, self.model = models.load_tokenizer(folder), models.load_classifier(folder)
+    def __init__(self, folder: str, batch_tokens: int, dtype: models.Dtype = "float32") -> None:
+        self.tokenizer, self.model = models.load_tokenizer(folder), models.load_classifier(folder, dtype=dtype)
         self.batch_tokens = batch_tokens
 
     def score(self, texts: Sequence[str]) -> Values:
@@ -89,6 +92,7 @@ def compare(folder: str, texts: list[str], flags: argparse.Namespace) -> dict[st
     ours, peer = Ours(folder, flags.batch_tokens), Peer(folder)
     ways = {"one by one": lambda: peer.one_by_one(texts), "batches": lambda: peer.batches(texts)}
     ways["gradsift"] = lambda: ours.score(texts)
+    ways |= _lesser(folder, texts, flags.batch_tokens)
     best, values = race(ways, flags.rounds)
     lengths = [len(w) + 2 for w in inputs.first_windows(ours.tokenizer, texts, WINDOW)]
     work, peak = inputs.model_gflop(ours.model.config, lengths), inputs.peak_gflop_s()
@@ -103,6 +107,10 @@ def compare(folder: str, texts: list[str], flags: argparse.Namespace) -> dict[st
             n: float(np.abs(values[n] - values["gradsift"]).max()) for n in ("one by one", "batches")
         },
         "score_sd": round(float(values["gradsift"].std()), 3),
+        "agreement": {
+            n: onnx_export.agreement(values["gradsift"], values[n], 0.5) for n in ("int8", "bfloat16") if n in values
+        }
+        | _few_bf16(folder, texts, values["gradsift"], flags.batch_tokens),
         "padding_ratio": {
             "gradsift": round(inputs.padding_ratio(lengths, inputs.our_batches(lengths, flags.batch_tokens)), 4),
             "batches": round(inputs.padding_ratio(lengths, inputs.in_order(len(lengths), PEER_BATCH)), 4),
@@ -110,6 +118,27 @@ def compare(folder: str, texts: list[str], flags: argparse.Namespace) -> dict[st
         "of_peak": {name: round(work / s / peak, 2) for name, s in best.items()},
         "peak_gflop_s": round(peak, 1),
     }
+
+
+def _lesser(folder: str, texts: list[str], batch_tokens: int) -> Ways:
+    """Returns the ways that give up some precision for speed, where this machine has them."""
+    ways: Ways = {}
+    if importlib.util.find_spec("onnx") and importlib.util.find_spec("onnxruntime"):
+        path = onnx_export.quantize(onnx_export.export(folder, Path(), Path(folder) / "int8", classifier=True))
+        int8 = Ours(str(path), batch_tokens)
+        ways["int8"] = lambda: int8.score(texts)
+    if models.fast_bf16():
+        half = Ours(folder, batch_tokens, "bfloat16")
+        ways["bfloat16"] = lambda: half.score(texts)
+    return ways
+
+
+def _few_bf16(folder: str, texts: list[str], wanted: Values, batch_tokens: int) -> dict[str, Any]:
+    """Returns the agreement of bfloat16 on a few texts, where it is too slow to be raced."""
+    if models.fast_bf16():
+        return {}
+    found = Ours(folder, batch_tokens, "bfloat16").score(texts[:FEW])
+    return {f"bfloat16, {len(found)} texts": onnx_export.agreement(wanted[:FEW], found, 0.5)}
 
 
 def child(flags: argparse.Namespace) -> None:

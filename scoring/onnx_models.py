@@ -5,6 +5,7 @@ exports on Hugging Face have it. Needs the extra `onnx`.
 """
 
 import importlib.util
+import mmap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -16,10 +17,12 @@ from scoring.errors import ConfigError, ToolError
 
 SUFFIX = ".onnx"
 Output = Literal["last_hidden_state", "logits"]
+Ints = npt.NDArray[np.integer[Any]]
 
 _RANKS = {"last_hidden_state": 3, "logits": 2}
 _MADE = ("token_type_ids", "position_ids")  # inputs that follow from the mask
 _NEEDED = ("input_ids", "attention_mask")
+_DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"QAttention")  # operators, as the file spells them
 _REMEDY = "export it anew with the inputs input_ids and attention_mask, both of free size (docs/quality.md)"
 
 
@@ -50,7 +53,14 @@ def load(path: Path, config: Any, output: Output, threads: int) -> "OnnxModel":
     """
     session = _session(path, threads)
     _check_inputs(session, path)
-    return OnnxModel(session, config, output, _named(session, config, output, path), str(path))
+    name = _named(session, config, output, path)
+    return OnnxModel(session, config, output, name, where=str(path), alone=_scales_by_batch(path))
+
+
+def _scales_by_batch(path: Path) -> bool:
+    """Returns whether activations are quantised by the range they have in the batch, as dynamic int8 does."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return any(data.find(operator) >= 0 for operator in _DYNAMIC)
 
 
 def _session(path: Path, threads: int) -> Any:
@@ -97,10 +107,13 @@ def _named(session: Any, config: Any, output: Output, path: Path) -> str:
 
 
 class OnnxModel:
-    """An ONNX model with the call, the outputs and the `config` of a transformer."""
+    """An ONNX model with the call, the outputs and the `config` of a transformer.
 
-    def __init__(self, session: Any, config: Any, output: Output, name: str, where: str) -> None:
-        self.config, self.output, self.where = config, output, where
+    Rows go through it `alone` where a batch would change their numbers: no score may depend on company.
+    """
+
+    def __init__(self, session: Any, config: Any, output: Output, name: str, *, where: str, alone: bool) -> None:
+        self.config, self.output, self.where, self.alone = config, output, where, alone
         self._session, self._name = session, name
         self._types = {i.name: np.int32 if "int32" in i.type else np.int64 for i in session.get_inputs()}
 
@@ -115,19 +128,34 @@ class OnnxModel:
         """
         import torch
 
-        feed = _feed(ids.numpy(), mask.numpy(), self._types)
-        try:
-            values = self._session.run([self._name], feed)[0]
-        except Exception as error:  # its errors share no base class
-            what = f"the ONNX model fails on {feed['input_ids'].shape} tokens: {str(error).strip()[:300]}"
-            raise ToolError(what, where=self.where, remedy=_REMEDY) from error
+        ids, mask = ids.numpy(), mask.numpy()
+        values = self._alone(ids, mask) if self.alone else self._run(ids, mask)
         if not np.isfinite(values).all():
             what = "the ONNX model gives numbers that are not finite"
             raise ToolError(what, where=self.where, remedy="use the model in float32, or name another one")
         return torch.from_numpy(values.astype(np.float32, copy=False))
 
+    def _alone(self, ids: Ints, mask: Ints) -> npt.NDArray[Any]:
+        """Returns the values of rows that go one by one, without their padding; zeros stand for it."""
+        lengths = mask.sum(axis=1)
+        rows = [self._run(ids[k : k + 1, :t], mask[k : k + 1, :t])[0] for k, t in enumerate(lengths)]
+        if self.output == "logits":
+            return np.stack(rows)
+        values = np.zeros((*ids.shape, rows[0].shape[-1]), np.float32)
+        for k, t in enumerate(lengths):
+            values[k, :t] = rows[k]
+        return values
 
-def _feed(ids: npt.NDArray[Any], mask: npt.NDArray[Any], types: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    def _run(self, ids: Ints, mask: Ints) -> npt.NDArray[Any]:
+        feed = _feed(ids, mask, self._types)
+        try:
+            return self._session.run([self._name], feed)[0]
+        except Exception as error:  # its errors share no base class
+            what = f"the ONNX model fails on {feed['input_ids'].shape} tokens: {str(error).strip()[:300]}"
+            raise ToolError(what, where=self.where, remedy=_REMEDY) from error
+
+
+def _feed(ids: Ints, mask: Ints, types: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """Returns the inputs that the model names, padding at the end of a row."""
     positions = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
     known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids), "position_ids": positions}
