@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from scoring import onnx_models
+from scoring import first_token, onnx_models
 from scoring.errors import ConfigError, ToolError
 
 _PACKAGE = "package:"
@@ -173,7 +173,7 @@ def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32")
 
     if resolve(name, root).suffix == onnx_models.SUFFIX:
         return _load_onnx(name, root, "logits")
-    return _load_model(AutoModelForSequenceClassification, name, root, dtype=dtype)
+    return first_token.shortened(_load_model(AutoModelForSequenceClassification, name, root, dtype=dtype))
 
 
 def _load_onnx(name: str, root: Path, output: onnx_models.Output) -> Any:
