@@ -5,11 +5,12 @@ of processors without VNNI overflow (ONNX Runtime, "Quantize ONNX models", When 
 """
 
 import importlib.util
+import io
 import logging
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -92,11 +93,12 @@ def _write(model: Any, output: str, path: str) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keeps ONNX Runtime's tools from logging advice."""
+    """Keeps ONNX Runtime's tools from logging and printing advice."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        yield
+        with redirect_stdout(io.StringIO()):
+            yield
     finally:
         logging.disable(before)
 
