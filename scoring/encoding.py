@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scoring import windows
 
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 PIECE_CHARS = 100_000
@@ -100,7 +101,7 @@ def run_batched(forward: Callable[[Any, Any], Any], tokenizer: Any, found: Seque
     return rows
 
 
-def _padded(rows: Sequence[Ints], lengths: Ints, pad: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _padded(rows: Sequence[Any], lengths: Longs, pad: int) -> tuple[Longs, Longs]:
     mask = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(mask.shape, pad, np.int64)
     ids[mask] = np.concatenate(rows)
