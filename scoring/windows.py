@@ -7,6 +7,8 @@ import numpy as np
 Span = tuple[int, int]
 
 _MIN_FILL = 0.75  # of the longest window in a batch: bounds the padding to a quarter
+_MAX_PADDING = 0.05  # of a batch that is not small
+_SMALL = 256  # padded tokens: below, a call costs more than the padding that another would save
 
 
 def spans(tokens: int, window: int, stride: int, max_windows: int) -> list[Span]:
@@ -34,17 +36,25 @@ def coverage(found: Sequence[Span], tokens: int) -> float:
     return covered / tokens if tokens else 0.0
 
 
+def _fills(filled: int, padded: int, length: int, longest: int) -> bool:
+    """Returns whether a batch with `filled` of `padded` tokens may hold a row of `length` beside one of `longest`."""
+    return length >= _MIN_FILL * longest and (padded <= _SMALL or filled >= (1 - _MAX_PADDING) * padded)
+
+
 def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Returns batches of indices into `lengths`, longest first, each of similar lengths.
 
-    The padded size (rows × longest) of a batch is at most `budget` tokens, unless it is a single row.
+    The padded size (rows × longest) of a batch is at most `budget` tokens, unless it is a single row. At most a
+    twentieth of it is padding, of a small batch a quarter.
     """
     found: list[list[int]] = []
-    longest = 0
+    longest = filled = 0
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         length = lengths[index]
-        if not found or longest * (len(found[-1]) + 1) > budget or length < _MIN_FILL * longest:
+        padded = longest * (len(found[-1]) + 1) if found else 0
+        if not found or padded > budget or not _fills(filled + length, padded, length, longest):
             found.append([])
-            longest = length
+            longest, filled = length, 0
         found[-1].append(index)
+        filled += length
     return found

@@ -150,12 +150,8 @@ def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
     if getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = tokenizer.pad_token_id or 0  # decoders look for the last token before the padding
 
-    def forward(ids: Any, mask: Any) -> Any:
-        logits = model(input_ids=ids, attention_mask=mask).logits
-        return logits if regression else logits.softmax(-1)
-
     def classify(found: Sequence[encoding.Ints]) -> Classified:
-        values = encoding.run_batched(forward, tokenizer, found, config.batch_tokens)
+        values = encoding.classify(model, tokenizer, found, config.batch_tokens)
         return values.astype(np.float64), np.zeros((len(found), 0), np.float32)
 
     if regression:

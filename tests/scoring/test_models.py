@@ -106,6 +106,26 @@ def test_an_encoder_embeds_alike_alone_and_in_a_batch_as_its_card_says() -> None
     np.testing.assert_allclose(together[1], (hidden / hidden.norm()).numpy(), atol=1e-6)
 
 
+def test_bfloat16_is_the_same_model_but_for_its_rounding() -> None:
+    import torch
+
+    models.use_threads(1)
+    tokenizer, half = models.load_tokenizer(MINILM), models.load_encoder(MINILM, dtype="bfloat16")
+    assert next(half.parameters()).dtype is torch.bfloat16
+    ids = list(encoding.token_ids(tokenizer, ["A cat sits on the mat.", "The stock market fell. " * 3]))
+    found, wanted = (encoding.embed(m, tokenizer, ids, 512) for m in (half, models.load_encoder(MINILM)))
+    assert found.dtype == np.float32
+    assert (found * wanted).sum(1).min() > 0.995
+    assert not np.array_equal(found, wanted)
+
+
+def test_auto_is_bfloat16_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for fast, dtype in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr(models, "fast_bf16", lambda fast=fast: fast)
+        assert models.dtype_of("auto") == dtype
+        assert (models.dtype_of("float32"), models.dtype_of("bfloat16")) == ("float32", "bfloat16")
+
+
 @pytest.fixture(scope="module")
 def trained() -> tuple[Any, Any]:
     """A tiny Llama with grouped-query attention, and its tokenizer."""
