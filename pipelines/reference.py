@@ -18,7 +18,7 @@ from typing import Any
 from pipelines import kept_texts, progress, stage
 from pipelines.kept_texts import Chosen
 from pipelines.project import Project
-from scoring import drift, files, models, reference
+from scoring import drift, files, model_files, models, reference
 from scoring.errors import DataError
 from scoring.reference import ReferenceConfig
 
@@ -102,7 +102,7 @@ def _reusable(project: Project, key: str) -> Marker | None:
 
 def _is_whole(project: Project, checkpoint: dict[str, str]) -> bool:
     folder = project.folder("reference") / checkpoint["name"]
-    return folder.is_dir() and models.digest(str(folder)) == checkpoint["digest"]
+    return folder.is_dir() and model_files.digest(str(folder)) == checkpoint["digest"]
 
 
 def _clear(project: Project) -> None:
@@ -143,7 +143,7 @@ def _train(project: Project, config: ReferenceConfig, chosen: Sequence[Chosen]) 
 def _save(project: Project, step: int, model: Any, tokenizer: Any) -> dict[str, str]:
     folder = project.folder("reference") / f"checkpoint-{step:05d}"
     reference.save_checkpoint(folder, model, tokenizer)
-    return {"name": folder.name, "digest": models.digest(str(folder))}
+    return {"name": folder.name, "digest": model_files.digest(str(folder))}
 
 
 def _named(project: Project, config: ReferenceConfig) -> Marker:
@@ -152,7 +152,7 @@ def _named(project: Project, config: ReferenceConfig) -> Marker:
     folder = project.root / Path(config.model).expanduser()
     found = sorted(folder.glob("checkpoint-*"), key=lambda path: (len(path.name), path.name))
     names = [f"{config.model.rstrip('/')}/{path.name}" for path in found if path.is_dir()] or [config.model]
-    saved = [{"name": name, "digest": models.digest(name, project.root)} for name in names]
+    saved = [{"name": name, "digest": model_files.digest(name, project.root)} for name in names]
     return {"model": config.model, "checkpoints": saved}
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from pipelines import progress, stage, tables
 from pipelines.project import Project
-from scoring import files, models
+from scoring import files, model_files
 from scoring.alignment import Aligner, load_aligner
 from scoring.files import file_digest
 from scoring.static import BY_LANGUAGE, TEXTUAL, Bounds, group
@@ -101,7 +101,7 @@ def read_dimensions(project: Project, config: StaticConfig, unigrams: Path) -> N
     depends = [file_digest(unigrams)]
     if config.alignment:
         load = partial(load_aligner, config.alignment, project.root, project.runtime.threads)
-        depends.append(models.digest(config.alignment, project.root))
+        depends.append(model_files.digest(config.alignment, project.root))
     stage.map_parts(
         project,
         ReadDimensions(unigrams, config.max_tokens, load),

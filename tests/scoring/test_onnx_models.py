@@ -12,7 +12,7 @@ import prose
 import pytest
 import torch
 
-from scoring import encoding, models, onnx_export
+from scoring import encoding, model_files, models, onnx_export
 from scoring.errors import ConfigError, ToolError
 
 pytestmark = pytest.mark.skipif(
@@ -79,7 +79,7 @@ def test_int8_lies_beside_its_measured_agreement(torch_name: str, tmp_path: Path
     path = onnx_export.export_int8(torch_name, Path(), tmp_path, [t[:200] for t in TEXTS], **options)
     card = json.loads((tmp_path / onnx_export.CARD).read_text())
     assert card["windows"] == len(TEXTS)
-    assert card["digest"] == models.digest(torch_name)
+    assert card["digest"] == model_files.digest(torch_name)
     assert 0 < card["mean_difference"] <= card["largest_difference"] < 0.1
     assert path.stat().st_size < 0.6 * (tmp_path / onnx_export.FLOAT).stat().st_size
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".tmp-")]
@@ -105,27 +105,27 @@ def test_agreement_tells_of_ranks_and_of_flipped_rows() -> None:
 
 def test_a_file_is_found_by_path_folder_and_the_folder_onnx(copy: Path) -> None:
     folder = copy.parent
-    assert models.resolve(str(folder)) == models.resolve("copy", folder.parent) == copy
+    assert model_files.resolve(str(folder)) == model_files.resolve("copy", folder.parent) == copy
     (folder / "onnx").mkdir()
     inner = copy.rename(folder / "onnx" / copy.name)
-    assert models.resolve(str(folder)) == inner
+    assert model_files.resolve(str(folder)) == inner
     assert models.load_classifier(str(inner)).config.num_labels == 3
     shutil.copy(inner, folder / "onnx" / "other.onnx")
     with pytest.raises(ConfigError, match=r"2 ONNX files: model\.onnx, other\.onnx"):
-        models.resolve(str(folder))
+        model_files.resolve(str(folder))
 
 
 def test_the_digest_follows_file_config_and_tokenizer(copy: Path) -> None:
-    before = {models.digest(str(copy))}
-    words = models.digest(str(copy), weights=False)
+    before = {model_files.digest(str(copy))}
+    words = model_files.digest(str(copy), weights=False)
     with copy.open("ab") as file:
         file.write(b"\0")
-    before.add(models.digest(str(copy)))
+    before.add(model_files.digest(str(copy)))
     (copy.parent / "config.json").write_text("{}")
-    before.add(models.digest(str(copy)))
+    before.add(model_files.digest(str(copy)))
     copy.with_name(f"{copy.name}_data").write_bytes(b"weights")
-    assert len(before | {models.digest(str(copy))}) == 4
-    assert models.digest(str(copy), weights=False) == words
+    assert len(before | {model_files.digest(str(copy))}) == 4
+    assert model_files.digest(str(copy), weights=False) == words
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])

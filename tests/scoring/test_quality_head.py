@@ -1,76 +1,93 @@
-"""The fitted head: what it learns, how it is split, measured and stored, and what labels it refuses."""
-
-import json
-from pathlib import Path
+"""The fitted head: what it learns, how it is split, measured and stored."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from scoring import quality_head
-from scoring.errors import ConfigError
-from scoring.quality_head import Labelled
+from scoring import quality_figures, quality_head
+from scoring.quality_head import Fitted, Labelled
+
+NAMES = ("level", "noise")
 
 
-def cloud(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two overlapping clouds of n points each in 20 dimensions."""
+def cloud(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two overlapping clouds of n points each: embeddings in 20 dimensions, two values, and which are good."""
     rng = np.random.default_rng(seed)
     good = np.repeat([True, False], n)
-    return (rng.normal(size=(2 * n, 20)) + 0.6 * good[:, None]).astype(np.float32), good
+    values = np.column_stack([rng.normal(size=2 * n) + 1.5 * good, rng.normal(size=2 * n)])
+    return (rng.normal(size=(2 * n, 20)) + 0.4 * good[:, None]).astype(np.float32), values, good
 
 
 def rows(n: int) -> list[Labelled]:
     return [Labelled(f"r{k}", "x", k % 2 == 0, "kept" if k % 2 == 0 else "noise") for k in range(n)]
 
 
-def write(path: Path, lines: list[object]) -> Path:
-    path.write_text("\n".join(x if isinstance(x, str) else json.dumps(x) for x in lines), encoding="utf-8")
-    return path
+def fitted(n: int) -> Fitted:
+    embeddings, values, good = cloud(n)
+    folds = np.arange(2 * n) % 5
+    return quality_head.fit(embeddings, values, np.full(2 * n, 100.0), good, folds, NAMES)
 
 
-def labelled(n: int, label: object, word: str) -> list[object]:
-    return [{"text": f"{word} {k}", "label": label} for k in range(n)]
+def test_both_together_tell_unseen_points_apart_better_than_either() -> None:
+    found = fitted(200)
+    embeddings, values, good = cloud(300, seed=1)
+    logits = found.head.linear.logits(embeddings)
+    both = quality_figures.evaluate(found.head.probabilities(logits, values), good)
+    assert both["auc"] > quality_figures.auc(logits, good) + 0.03
+    assert both["auc"] > quality_figures.auc(values[:, 0], good) + 0.01
+    assert both["calibration_error"] < 0.1
+    unseen = quality_figures.auc(found.unseen["both"], cloud(200)[2])
+    assert both["auc"] == pytest.approx(unseen, abs=0.05)
 
 
-def test_a_head_tells_unseen_points_apart_and_fits_to_the_same_bytes() -> None:
-    head = quality_head.fit(*cloud(200))
-    points, good = cloud(200, seed=1)
-    found = quality_head.evaluate(head.probabilities(points), good)
-    assert found["auc"] > 0.85
-    assert found["f1"] > 0.75
-    assert found["calibration_error"] < 0.1
-    assert quality_head.fit(*cloud(200)).to_bytes() == head.to_bytes()
-
-
-def test_a_head_survives_its_file_and_is_a_logistic_regression() -> None:
-    head = quality_head.fit(*cloud(50))
+def test_a_head_fits_to_the_same_bytes_and_survives_its_file() -> None:
+    head = fitted(50).head
+    assert fitted(50).head.to_bytes() == head.to_bytes()
     again = quality_head.Head.from_bytes(head.to_bytes())
-    points, _ = cloud(3, seed=2)
-    np.testing.assert_array_equal(again.probabilities(points), head.probabilities(points))
-    expected = 1 / (1 + np.exp(-(points.astype(float) @ head.weights + head.bias)))
-    np.testing.assert_allclose(head.probabilities(points), expected, rtol=1e-12)
+    embeddings, values, _ = cloud(3, seed=2)
+    logits = head.linear.logits(embeddings)
+    np.testing.assert_array_equal(again.probabilities(logits, values), head.probabilities(logits, values))
+    assert again.names == (*NAMES, quality_head.MODEL)
+    total = head.contributions(logits, values).sum(1) + head.stack.bias
+    np.testing.assert_allclose(quality_head.logit(head.probabilities(logits, values)), total, atol=1e-9)
 
 
-def test_extreme_embeddings_overflow_nothing() -> None:
-    head = quality_head.Head(np.array([1e4]), 0.0)
-    assert head.probabilities(np.array([[1.0], [-1.0]], np.float32)).tolist() == [1.0, 0.0]
+def test_length_is_no_help_where_all_are_as_long() -> None:
+    embeddings, values, good = cloud(40)
+    found = quality_head.fit(embeddings, values, np.full(80, 7.0), good, np.arange(80) % 4, NAMES)
+    told = quality_figures.figures(found, good, np.full(80, 7.0), {"language": ["en"] * 80})
+    assert 0.3 < told["ways"]["length"]["auc"] < 0.7
+    assert set(told["auc_by_language"]["en"]) == {"length", "rules", "model", "both"}
+    assert told["ways"]["both"]["auc_at_like_length"] == pytest.approx(told["ways"]["both"]["auc"], abs=1e-6)
 
 
-def test_held_out_rows_are_the_share_of_each_class_whatever_the_order() -> None:
+def test_noise_is_told_apart_no_better_than_by_chance() -> None:
+    rng = np.random.default_rng(3)
+    good = np.arange(120) % 2 == 0
+    noise = rng.normal(size=(120, 8)).astype(np.float32)
+    chars = rng.uniform(1, 9, 120)
+    found = quality_head.fit(noise, rng.normal(size=(120, 2)), chars, good, np.arange(120) // 2 % 5, NAMES)
+    assert abs(quality_figures.auc(found.unseen["both"], good) - 0.5) < 0.2
+
+
+def test_extreme_log_odds_overflow_nothing() -> None:
+    assert quality_head.sigmoid(np.array([1e4, -1e4])).tolist() == [1.0, 0.0]
+    assert np.isfinite(quality_head.logit(np.array([0.0, 1.0]))).all()
+
+
+def test_folds_deal_out_each_class_whatever_the_order() -> None:
     found = rows(80)
-    held = quality_head.heldout(found, 0.25, seed=1)
-    assert sum(held) == 20
-    assert sum(h and r.good for h, r in zip(held, found, strict=True)) == 10
-    names = {r.row_id for h, r in zip(held, found, strict=True) if h}
+    folds = quality_head.folds_of(found, 4, seed=1)
+    good = np.array([r.good for r in found])
+    assert np.bincount(folds[good]).tolist() == [10] * 4
     backwards = found[::-1]
-    again = quality_head.heldout(backwards, 0.25, seed=1)
-    assert {r.row_id for h, r in zip(again, backwards, strict=True) if h} == names
+    again = quality_head.folds_of(backwards, 4, seed=1)
+    by_id = {r.row_id: f for r, f in zip(found, folds, strict=True)}
+    assert {r.row_id: f for r, f in zip(backwards, again, strict=True)} == by_id
 
 
 def test_calling_all_rows_good_is_not_a_good_f1() -> None:
     good = np.repeat([True, False], 50)
-    assert quality_head.evaluate(np.full(100, 0.9), good)["f1"] == pytest.approx(1 / 3, abs=1e-6)
+    assert quality_figures.evaluate(np.full(100, 0.9), good)["f1"] == pytest.approx(1 / 3, abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -84,56 +101,23 @@ def test_calling_all_rows_good_is_not_a_good_f1() -> None:
     ],
 )
 def test_calibration_error(probabilities: list[float], good: list[bool], error: float) -> None:
-    found = quality_head.calibration_error(np.array(probabilities), np.array(good))
+    found = quality_figures.calibration_error(np.array(probabilities), np.array(good))
     assert found == pytest.approx(error)
 
 
 def test_detected_is_the_share_on_the_right_side_by_origin() -> None:
-    found = quality_head.detected(rows(4), np.array([0.9, 0.9, 0.1, 0.2]))
+    found = quality_figures.detected(rows(4), np.array([0.9, 0.9, 0.1, 0.2]))
     assert found == {"kept": 0.5, "noise": 0.5}
 
 
-@given(st.text(alphabet="abc ", max_size=200), st.integers(1, 50), st.integers(0, 99))
-def test_an_excerpt_is_a_bounded_stretch_of_the_text(text: str, chars: int, seed: int) -> None:
-    found = quality_head.excerpt(text, chars, np.random.default_rng(seed))
-    assert found in text
-    assert len(found) <= chars or found == text
-    assert bool(found) == bool(text)
+@pytest.mark.parametrize(("strata", "expected"), [([0, 0, 0, 0], 0.75), ([0, 0, 1, 1], 1.0), ([0, 1, 2, 3], None)])
+def test_auc_within_strata_counts_pairs_of_one_stratum(strata: list[int], expected: float | None) -> None:
+    good = np.array([True, False, True, False])
+    found = quality_figures.auc_within(np.array([0.9, 0.5, 0.4, 0.1]), good, np.array(strata))
+    assert found == expected
 
 
-def test_labels_are_read_in_the_order_of_their_ids_and_once(tmp_path: Path) -> None:
-    lines = [*labelled(25, 1, "fine"), "", *labelled(25, "Spam", "win"), *labelled(1, "1", "fine")]
-    found = quality_head.read_labels(write(tmp_path / "a.jsonl", lines), ["1", "good"])
-    assert sum(r.good for r in found) == 25
-    assert len(found) == 50
-    assert quality_head.read_labels(write(tmp_path / "b.jsonl", lines[::-1]), ["1", "good"]) == found
-
-
-def test_a_lone_surrogate_in_a_label_file_is_replaced(tmp_path: Path) -> None:
-    lines = [*labelled(20, "good", "fine"), *labelled(20, "bad", "\ud800")]
-    assert len(quality_head.read_labels(write(tmp_path / "a.jsonl", lines), ["good"])) == 40
-
-
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (labelled(40, "good", "fine"), "40 good, 0 other"),
-        (labelled(40, "spam", "win"), "0 good, 40 other"),
-        ([*labelled(19, "good", "fine"), *labelled(40, "bad", "win")], "19 good, 40 other"),
-        (["{}"], "no text in"),
-        ([{"text": " ", "label": "good"}], "no text in"),
-        ([{"text": "fine", "label": "good"}, {"text": "fine"}], "line 2"),
-        ([{"text": "fine", "label": None}], "no label in"),
-        (["nonsense"], "line 1"),
-        (["[1]"], "no text in"),
-        ([], "0 good, 0 other"),
-    ],
-)
-def test_labels_that_cannot_be_learned_from(tmp_path: Path, lines: list[object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        quality_head.read_labels(write(tmp_path / "labels.jsonl", lines), ["good"])
-
-
-def test_a_missing_label_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot read the labels.*"):
-        quality_head.read_labels(tmp_path / "none.jsonl", ["good"])
+def test_a_group_with_few_rows_of_a_class_has_no_figures() -> None:
+    names = ["de"] * 7 + ["en"] * 33
+    told = quality_figures.figures(fitted(20), cloud(20)[2], np.arange(40.0), {"language": names})
+    assert list(told["auc_by_language"]) == ["en"]
