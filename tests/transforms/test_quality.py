@@ -11,13 +11,31 @@ from builders import REPO
 
 from pipelines import params
 from scoring import encoding, models
+from scoring.additive import Additive
 from scoring.errors import ConfigError, ToolError
-from scoring.quality_head import Head
-from transforms import quality, schemas
+from scoring.quality_head import Head, Linear, logit, sigmoid
+from transforms import clean, quality, quality_values, schemas
+from transforms.clean import CleanConfig
 from transforms.quality import QualityConfig, Scorer
 
-CONFIG = params.read(REPO / "params.yaml").section("quality", QualityConfig)
-HEAD = Head(np.random.default_rng(1).normal(scale=20.0, size=384), 0.0)  # steep: it shows any difference
+PARAMS = params.read(REPO / "params.yaml")
+CONFIG, CLEAN = PARAMS.section("quality", QualityConfig), PARAMS.section("clean", CleanConfig)
+EDGES = np.array([[-1.0, -0.5, 0.0, 0.5, 1.0]])
+STEPS = Additive(EDGES, np.array([[-2.0, -1.0, -0.5, 0.5, 1.0, 2.0, 0.0]]), 0.0)
+
+
+def head() -> Head:
+    """A steep head, which shows any difference of embeddings, and one that says something of function words."""
+    linear = Linear(np.random.default_rng(1).normal(scale=20.0, size=384), 0.0)
+    count = len(quality_values.NAMES) + 1
+    edges, table = np.full((count, 5), np.inf), np.zeros((count, 7))
+    edges[-1], table[-1] = STEPS.edges[0], STEPS.table[0]
+    words = quality_values.NAMES.index("function_word_ratio")
+    edges[words, 0], table[words, :2] = 0.1, (-1.0, 1.0)
+    return Head(linear, Additive(edges, table, 0.0), (*quality_values.NAMES, "model"))
+
+
+HEAD = head()
 LONG = "A long text wanders on about " + "rivers and hills, and then about people, " * 150
 
 
@@ -26,14 +44,17 @@ def change(**values: object) -> QualityConfig:
 
 
 def batch(rows: list[tuple[str | None, bool | None, bool | None]]) -> pa.RecordBatch:
-    """Rows are (text, kept by clean, kept by dedup)."""
-    texts, clean, dedup = zip(*rows, strict=True) if rows else ((), (), ())
+    """Rows are (text, kept by clean, kept by dedup), measured by the real `clean`."""
+    texts, by_clean, by_dedup = zip(*rows, strict=True) if rows else ((), (), ())
+    measured = clean.clean_batch(clean.samples_of(["" if t is None else t for t in texts], "t"), CLEAN, clean.load())
+    columns = {f"clean.{name}": measured[name] for name in quality_values.COLUMNS}
     return pa.record_batch(
         {
             "sample_id": pa.array([f"s{k}" for k in range(len(rows))], pa.string()),
+            **columns,
             "clean.clean_text": pa.array(texts, pa.large_string()),
-            "clean.kept": pa.array(clean, pa.bool_()),
-            "dedup.kept": pa.array(dedup, pa.bool_()),
+            "clean.kept": pa.array(by_clean, pa.bool_()),
+            "dedup.kept": pa.array(by_dedup, pa.bool_()),
         }
     )
 
@@ -61,7 +82,8 @@ def test_every_fate_of_a_row(scorer: Scorer) -> None:
     assert [r["reasons"] for r in found][1:] == [[], [], [], None, None, None]
     assert [r["windows"] for r in found] == [1, None, None, None, None, None, None]
     assert all(r["quality"] is r["quality_label"] is r["embedding"] is None for r in found[1:])
-    assert found[0]["quality"] == found[0]["quality_min"] == found[0]["quality_max"]
+    assert found[0]["model_quality"] == found[0]["quality_min"] == found[0]["quality_max"]
+    assert found[0]["window_scores"] == [found[0]["model_quality"]]
 
 
 @pytest.mark.parametrize("rows", [[], [(None, None, None)]])
@@ -99,9 +121,11 @@ def test_windows_and_aggregates_of_a_long_text(scorer: Scorer) -> None:
     ids = next(encoding.token_ids(scorer.tokenizer, [LONG]))
     rows = {a: score(kept([LONG]), scorer, dataclasses.replace(config, aggregate=a))[0] for a in ("mean", "min", "max")}
     starts = [*range(0, len(ids) - 100, 100), len(ids) - 100]
-    expected = scorer.classify([ids[s : s + 100] for s in starts])[0][:, 0]
-    for name, value in (("mean", expected.mean()), ("min", expected.min()), ("max", expected.max())):
-        assert rows[name]["quality"] == pytest.approx(value, abs=1e-5)
+    told, embeddings = scorer.classify([ids[s : s + 100] for s in starts])
+    expected, mean = told[:, 0], sigmoid(HEAD.linear.logits(embeddings).mean(keepdims=True))[0]
+    for name, value in (("mean", mean), ("min", expected.min()), ("max", expected.max())):
+        assert rows[name]["model_quality"] == pytest.approx(value, abs=1e-5)
+    np.testing.assert_allclose(rows["mean"]["window_scores"], expected, atol=1e-5)
     assert rows["mean"]["windows"] == len(starts)
     assert rows["mean"]["coverage"] == 1.0
     thinned = score(kept([LONG]), scorer, dataclasses.replace(config, max_windows=4))[0]
@@ -119,6 +143,21 @@ def test_the_embedding_points_where_the_mean_of_its_windows_does(scorer: Scorer)
     assert (len(stored), np.abs(stored).max()) == (384, 127)
     np.testing.assert_allclose(stored, mean * 127 / np.abs(mean).max(), atol=1)
     assert stored @ mean / np.linalg.norm(stored) / np.linalg.norm(mean) > 0.999
+
+
+def test_the_head_stacks_the_model_and_the_values_of_the_text(scorer: Scorer) -> None:
+    prose_like, list_like = "The top of the hill is in the north of the town.", "Hill. Town. North. Top. Contact."
+    for text, words in ((prose_like, 1.0), (list_like, -1.0)):
+        row = score(kept([text]), scorer)[0]
+        value = logit(np.array([row["model_quality"]]))
+        total = words + STEPS.logits(value[:, None])[0]
+        assert logit(np.array([row["quality"]]))[0] == pytest.approx(total, abs=1e-4)
+
+
+@pytest.mark.parametrize("text", ["x" * 5_000_000, "字" * 100_000, "?"])
+def test_odd_texts_are_scored(scorer: Scorer, text: str) -> None:
+    row = score(kept([text]), scorer)[0]
+    assert 0 <= float(str(row["quality"])) <= 1
 
 
 def test_two_megabytes_are_scored(scorer: Scorer) -> None:
@@ -143,6 +182,20 @@ def test_a_classifier_s_good_labels_are_summed(tmp_path: Path) -> None:
             assert row["quality"] == pytest.approx(float(p[1] + p[2]), abs=1e-5)
             assert row["quality_label"] == ["Junk", "Fine", "Superb"][int(p.argmax())]
     assert any(r["windows"] == 1 for r in found)
+
+
+def test_labels_that_do_not_exclude_each_other_are_not_summed(tmp_path: Path) -> None:
+    import json
+
+    name = prose.classifier(tmp_path / "model", ["Junk", "Fine", "Superb"])
+    path = tmp_path / "model/config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": "multi_label_classification"}))
+    config = change(model=name, head="model", good_labels=("fine", "superb"), window_tokens=62)
+    scorer = quality.load_scorer(config, tmp_path, 1, None)
+    assert scorer is not None
+    told = scorer.classify([next(encoding.token_ids(scorer.tokenizer, ["Rain falls."]))])[0][0]
+    assert not np.isclose(told.sum(), 1)
+    assert score(kept(["Rain falls."]), scorer, config)[0]["quality"] == pytest.approx(told[1:].max(), abs=1e-6)
 
 
 def test_a_regression_s_value_is_the_score(tmp_path: Path) -> None:
@@ -174,7 +227,7 @@ def test_a_model_that_gives_no_numbers_is_an_error(scorer: Scorer) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"window_tokens": 0}, {"stride_tokens": 0}, {"max_windows": -1}, {"heldout_ratio": 0.0}, {"heldout_ratio": 1.0},
+        {"window_tokens": 0}, {"stride_tokens": 0}, {"max_windows": -1}, {"folds": 1},
         {"min_heldout_f1": 1.1}, {"refresh_ratio": -0.1}, {"min_quality": float("nan")},
     ],
 )  # fmt: skip
