@@ -213,12 +213,12 @@ def _quality(life: Life) -> Iterator[str]:
     yield _verdict(life, "quality")
     if row["quality"] is None:
         return
+    from pipelines import explain_quality
+
     yield from _rules(life, "quality")
     yield _line("label", row["quality_label"])
     spread = f"{cell(row['quality_min'])} to {cell(row['quality_max'])}"
     yield _line("windows", f"{row['windows']} from {spread}, {cell(100 * row['coverage'])} % of the tokens scored")
-    from pipelines import explain_quality
-
     yield from (_line(name, told) for name, told in explain_quality.facts(life.project, life.folders))
 
 
