@@ -27,6 +27,7 @@ Values = Mapping[str, Any]
 class Life:
     """What is known of one sample: its row in each folder, its place in the plan, and what judged it."""
 
+    project: Project
     part: str
     row: int
     folders: Mapping[str, Values]
@@ -114,7 +115,7 @@ def _life(project: Project, connection: Any, part: str, row: int) -> Life:
     found = _select(connection, places, [own["sample_id"]]) if has_plan else []
     related = "sample_id = $1 OR (partial AND uri = $2 AND position = $3)"
     return Life(
-        part, row, folders, found[0] if found else None, has_plan,
+        project, part, row, folders, found[0] if found else None, has_plan,
         rules=_select(connection, "SELECT * FROM rules ORDER BY position", []),
         rejects=_rejects(connection, related, [own["sample_id"], own["uri"], own["position"]]),
         weights=_weights(project),
@@ -212,10 +213,13 @@ def _quality(life: Life) -> Iterator[str]:
     yield _verdict(life, "quality")
     if row["quality"] is None:
         return
+    from pipelines import explain_quality
+
     yield from _rules(life, "quality")
     yield _line("label", row["quality_label"])
     spread = f"{cell(row['quality_min'])} to {cell(row['quality_max'])}"
     yield _line("windows", f"{row['windows']} from {spread}, {cell(100 * row['coverage'])} % of the tokens scored")
+    yield from (_line(name, told) for name, told in explain_quality.facts(life.project, life.folders))
 
 
 def _tokens(life: Life) -> Iterator[str]:

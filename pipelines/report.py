@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import catalog, figures, score_figures, stage, totals, trust_figures
+from pipelines import catalog, figures, head_figures, score_figures, stage, totals, trust_figures
 from pipelines.charts import short
 from pipelines.figure import Sight
 from pipelines.project import Project
@@ -33,6 +33,7 @@ SECTIONS = (
         score_figures.score_histogram(
             "quality", "Quality", "quality", "quality", "Every row that the model judged, dropped ones included.",
             bounds=(0, 1)),
+        head_figures.ways, head_figures.groups,
         score_figures.score_histogram(
             "static_score", "Static score", "static_score", "static", "The weighted mean of the twelve dimensions.",
             bounds=(0, 1)),
@@ -97,7 +98,7 @@ def render(sight: Sight, settings: ReportConfig) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"cell": cell, "marked": marked}
-    sections = [(title, [draw(sight) for draw in drawn]) for title, drawn in SECTIONS]
+    sections = [(title, [f for draw in drawn if (f := draw(sight))]) for title, drawn in SECTIONS]
     return environment.get_template(TEMPLATE.name).render(
         title=settings.title,
         tiles=_tiles(sight.totals),

@@ -17,7 +17,9 @@ GRID = (36, 24)
 FINE_BINS = 400  # for quantiles to a 400th of the range
 LISTED = 30
 MODEL_FACTS = 100
-ELSEWHERE = ("canary_auc", "canary_auc_by_signal", "stability")  # in figures of their own
+ELSEWHERE = (
+    "canary_auc", "canary_auc_by_signal", "stability", "ways", "auc_by_language", "auc_by_domain",
+)  # fmt: skip  # in figures of their own
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
