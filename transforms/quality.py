@@ -72,8 +72,8 @@ class QualityConfig:
             raise ValueError(f"min_quality must be a finite number, not {self.min_quality}")
         if self.head != MODEL and not 0 <= self.min_quality <= 1:
             raise ValueError(f"min_quality of a fitted head must lie in [0, 1], not {self.min_quality}")
-        if self.folds < 2:
-            raise ValueError(f"folds must be at least 2, not {self.folds}")
+        if self.folds < 3:  # each is left out of the others crosswise
+            raise ValueError(f"folds must be at least 3, not {self.folds}")
         for name in ("min_heldout_f1", "refresh_ratio", "min_alpha"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}")

@@ -227,7 +227,7 @@ def test_a_model_that_gives_no_numbers_is_an_error(scorer: Scorer) -> None:
 @pytest.mark.parametrize(
     "values",
     [
-        {"window_tokens": 0}, {"stride_tokens": 0}, {"max_windows": -1}, {"folds": 1},
+        {"window_tokens": 0}, {"stride_tokens": 0}, {"max_windows": -1}, {"folds": 2},
         {"min_heldout_f1": 1.1}, {"refresh_ratio": -0.1}, {"min_quality": float("nan")},
     ],
 )  # fmt: skip
