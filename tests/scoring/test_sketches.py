@@ -17,16 +17,19 @@ ROWS = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).st
 
 def test_draws_are_the_same_on_any_machine() -> None:
     name = "model.layers.0.mlp.up_proj"
-    found = Projection(rank=8).draw(name, 100, 20)
+    found = Projection(rank=8, width=8192).draw(name, 100, 20)
     assert set(np.unique(found.signs)) == {-1, 1}
     assert hashlib.sha256(found.signs.tobytes()).hexdigest()[:16] == "4203a459eac56735"
     assert found.first == 3500
     np.testing.assert_allclose(found.inputs.T @ found.inputs, 20 / 8 * np.eye(8), atol=1e-12)
     np.testing.assert_allclose(found.inputs[0, :2], [0.116723, 0.426320], atol=1e-6)
-    for other in (Projection(rank=8, seed=8).draw(name, 100, 20), Projection(rank=8).draw("another", 100, 20)):
+    for other in (
+        Projection(rank=8, width=8192, seed=8).draw(name, 100, 20),
+        Projection(rank=8, width=8192).draw("another", 100, 20),
+    ):
         assert not np.array_equal(found.signs, other.signs)
         assert not np.allclose(found.inputs, other.inputs)
-    np.testing.assert_array_equal(Projection(rank=8).draw(name, 3, 5).inputs, np.eye(5))
+    np.testing.assert_array_equal(Projection(rank=8, width=8192).draw(name, 3, 5).inputs, np.eye(5))
 
 
 def test_inner_products_are_right_on_average() -> None:
