@@ -4,15 +4,12 @@ A folder under `data/` holds parts; a part has the schema of its folder. All sid
 `sample_id`. A column read for a stage is named `folder.column` (see `parts.read_columns`).
 """
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 
 from scoring.errors import SchemaError
-
-IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-AUDIO_RATE_HZ = 16_000
+from transforms.features import IMAGE, with_features
 
 STATIC_DIMENSIONS = (
     "length", "lexical_diversity", "rare_words", "syntactic_variety", "reading_difficulty", "compression",
@@ -47,23 +44,6 @@ _SAMPLE_FIELDS = [
 ]
 
 _VERDICT = [("kept", pa.bool_()), ("reasons", pa.list_(pa.string()))]
-
-
-def _hf_value(kind: pa.DataType) -> object:
-    if kind == IMAGE:
-        return {"_type": "Image"}
-    if pa.types.is_list(kind):
-        return {"feature": _hf_value(kind.value_type), "_type": "List"}
-    names = {pa.float64(): "float64", pa.float32(): "float32", pa.bool_(): "bool"}
-    return {"dtype": names.get(kind, str(kind)), "_type": "Value"}
-
-
-def with_features(schema: pa.Schema) -> pa.Schema:
-    """Returns `schema` with Hugging Face `Features` metadata, so `datasets` yields pictures and sound."""
-    features = {f.name: _hf_value(f.type) for f in schema}
-    if "audio" in features:
-        features["audio"] = {"sampling_rate": AUDIO_RATE_HZ, "_type": "Audio"}
-    return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
 SAMPLES = with_features(pa.schema(_SAMPLE_FIELDS))
@@ -159,10 +139,7 @@ QUALITY = pa.schema(
         ("windows", pa.int32()),
         ("coverage", pa.float64()),  # scored tokens / all tokens
         ("quality_label", pa.string()),
-        (
-            "embedding",
-            pa.list_(pa.int8()),
-        ),  # its direction, the largest entry 127; null without a fitted head
+        ("embedding", pa.list_(pa.int8())),  # its direction, the largest entry 127; null without a fitted head
         *_VERDICT,
     ]
 )

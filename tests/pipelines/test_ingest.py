@@ -13,7 +13,7 @@ from PIL import Image
 
 from pipelines import ingest, params, stage
 from scoring.errors import ConfigError, DataError
-from transforms import parts, schemas
+from transforms import features, parts, schemas
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_datasets_yields_pictures_and_knows_the_features(done: Path, tmp_path: P
     assert rows.features == built
     stored = json.loads(pq.read_schema(files[0]).metadata[b"huggingface"])
     assert stored == json.loads(built.arrow_schema.metadata[b"huggingface"])
-    rows = rows.cast_column("audio", datasets.Audio(sampling_rate=schemas.AUDIO_RATE_HZ, decode=False))
+    rows = rows.cast_column("audio", datasets.Audio(sampling_rate=features.AUDIO_RATE_HZ, decode=False))
     pictures = [row["images"][0] for row in rows if row["modality"] == "image"]
     assert len(pictures) == 10
     assert all(isinstance(p, Picture) and p.size[1] == 8 for p in pictures)

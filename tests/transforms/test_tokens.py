@@ -14,7 +14,7 @@ from pipelines import params
 from scoring import models
 from scoring.cost import TokensConfig
 from scoring.errors import DataError
-from transforms import schemas, tokens
+from transforms import features, schemas, tokens
 
 CONFIG = params.read(builders.REPO / "params.yaml").section("tokens", TokensConfig)
 SOUND = {"bytes": b"RIFF", "path": "a.wav"}
@@ -106,10 +106,10 @@ def test_a_text_of_two_megabytes(tokenizer: object) -> None:
         (pa.array([True], pa.bool_()), [1]),
         (pa.array([[1.0, 2.0], None, []], pa.list_(pa.float64())), [16, 0, 0]),
         (
-            pa.array([[{"bytes": b"abc", "path": "p"}, {"bytes": None, "path": "q"}], None], pa.list_(schemas.IMAGE)),
+            pa.array([[{"bytes": b"abc", "path": "p"}, {"bytes": None, "path": "q"}], None], pa.list_(features.IMAGE)),
             [5, 0],
         ),
-        (pa.array([{"bytes": b"abc", "path": None}, None], schemas.IMAGE), [3, 0]),
+        (pa.array([{"bytes": b"abc", "path": None}, None], features.IMAGE), [3, 0]),
         (pa.array([["a"], ["bc", "d"], ["e"]], pa.list_(pa.string())).slice(1, 2), [3, 1]),
     ],
 )
