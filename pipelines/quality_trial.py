@@ -63,12 +63,15 @@ def _lesser(learned: Learned, chars: Doubles, values: Doubles) -> Mapping[str, D
 def figures(trial: Trial) -> dict[str, Any]:
     """Returns the figures of a trial, under the names that a head's card has for them."""
     good, groups = trial.good, {"domain": [r.domain for r in trial.rows], "language": trial.languages}
+    found = quality_figures.figures(trial.head, good, trial.chars, groups)
+    for way in ("length", "rules", "model"):
+        found["ways"][way]["calibration_error"] = None  # they are not calibrated, but by cross-validation
     return {
         "rows": {"good": int(good.sum()), "bad": int((~good).sum())},
         "heldout": quality_figures.evaluate(trial.scores, good),
         "detected": quality_figures.detected(trial.rows, trial.scores),
         "reliability": reliability(trial.scores, good),
-        **quality_figures.figures(trial.head, good, trial.chars, groups),
+        **found,
     }
 
 

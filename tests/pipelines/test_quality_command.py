@@ -187,7 +187,7 @@ def test_layers_that_the_model_lacks_are_refused(tmp_path: Path, layers: str) ->
 
 
 def test_the_last_layers_are_trained_and_saved(tmp_path: Path) -> None:
-    make(tmp_path)
+    make(tmp_path, window_tokens=24)
     arguments = ["labels.jsonl", "--good", "fine", "--test", "test.jsonl", "--unfreeze", "1"]
     out = fit(tmp_path, *arguments)
     assert out.returncode == 0, out.stderr
@@ -206,7 +206,7 @@ def test_the_last_layers_are_trained_and_saved(tmp_path: Path) -> None:
     assert fit(tmp_path, *arguments).returncode == 0
     assert contents(folder) == first
     refused(fit(tmp_path, "labels.jsonl", "--model", "heads/mine/encoder"), "the model lies in the --out folder")
-    found = make(tmp_path, model="heads/mine/encoder", head="heads/mine")
+    found = make(tmp_path, window_tokens=24, model="heads/mine/encoder", head="heads/mine")
     prose.write_corpus(found, [prose.paragraphs()[200]], part_rows=1)
     quality.run(found)
     assert fit(tmp_path, "labels.jsonl", "--good", "fine", "--model", prose.MINILM).returncode == 0
