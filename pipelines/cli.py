@@ -147,7 +147,9 @@ def ahp(
 @quality.command(epilog="example: gradsift quality fit labels.jsonl --out heads/mine --test test.jsonl --unfreeze 2")
 def fit(
     out: Annotated[Path, typer.Option(help="The folder to write; params then name it in quality.head.")],
-    labels: Annotated[str | None, typer.Argument(help="Labelled texts: a file, folder or glob.")] = None,
+    labels: Annotated[
+        str | None, typer.Argument(metavar="LABELS", help="Labelled texts: a file, folder or glob.")
+    ] = None,
     params: ParamsFile = DEFAULT,
     model: Annotated[str | None, typer.Option(help="The encoder; that of quality.model when none is named.")] = None,
     test: Annotated[str | None, typer.Option(help="Further labelled texts, to measure on alone.")] = None,
