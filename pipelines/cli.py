@@ -17,6 +17,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+quality = typer.Typer(
+    help="Quality heads of your own, for `quality.head` in params.",
+    epilog="example: gradsift quality fit labels.jsonl --out heads/mine",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(quality, name="quality")
+
 ParamsFile = Annotated[Path, typer.Option("--params", help="The project's params file.")]
 DEFAULT = Path("params.yaml")
 
@@ -134,6 +142,41 @@ def ahp(
     from pipelines import ahp as module
 
     _exit("ahp", lambda: module.main(params, [*(weights or []), *(more or [])]))
+
+
+@quality.command(epilog="example: gradsift quality fit labels.jsonl --out heads/mine --test test.jsonl --unfreeze 2")
+def fit(
+    out: Annotated[Path, typer.Option(help="The folder to write; params then name it in quality.head.")],
+    labels: Annotated[
+        str | None, typer.Argument(metavar="LABELS", help="Labelled texts: a file, folder or glob.")
+    ] = None,
+    params: ParamsFile = DEFAULT,
+    model: Annotated[str | None, typer.Option(help="The encoder; that of quality.model when none is named.")] = None,
+    test: Annotated[str | None, typer.Option(help="Further labelled texts, to measure on alone.")] = None,
+    label: Annotated[str, typer.Option(help="Column of the label.")] = "label",
+    text: Annotated[list[str] | None, typer.Option(help="Column of the text; may be repeated.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Column that names who judged.")] = None,
+    format: Annotated[str, typer.Option(help="auto, jsonl, json, parquet, csv or label_studio.")] = "auto",
+    good: Annotated[list[str] | None, typer.Option(help="A label that is good; may be repeated.")] = None,
+    unfreeze: Annotated[int | None, typer.Option(help="Train the last K layers of the encoder too.")] = None,
+    teacher: Annotated[str | None, typer.Option(help="A classifier whose scores of the corpus are the labels.")] = None,
+    teacher_good: Annotated[list[str] | None, typer.Option(help="A good label of the teacher's.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="The teacher's score from which on a text is good.")] = None,
+    rows: Annotated[int, typer.Option(help="Rows that the teacher scores.")] = 1000,
+    min_spearman: Annotated[float, typer.Option(help="Refuse a head that agrees less with its teacher.")] = 0.3,
+) -> None:
+    """Fit a quality head on labelled texts or on a teacher's scores, measure it, and write it with its model card."""
+    from pipelines import quality_command as module
+
+    def action() -> None:
+        columns: dict[str, Any] = {"label": label, "text": tuple(text or ["text"]), "annotator": annotator}
+        taught: dict[str, Any] = {"teacher": teacher, "teacher_good": tuple(teacher_good or ()), "threshold": threshold}
+        module.main(params, module.Request(
+            out=out, labels=labels, test=test, model=model, format=format, good=tuple(good or ()), unfreeze=unfreeze,
+            rows=rows, min_spearman=min_spearman, **columns, **taught,
+        ))  # fmt: skip
+
+    _exit("quality fit", action)
 
 
 @app.command(epilog="example: gradsift nightly --params /srv/corpus/params.yaml")

@@ -1,6 +1,7 @@
 """Texts to token ids, and windows of ids through a transformer in batches."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,13 +115,15 @@ def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) 
     The pooling of Sentence-BERT (Reimers and Gurevych 2019) as all-MiniLM-L6-v2's model card has it.
     """
 
-    def forward(ids: Any, mask: Any) -> Any:
-        hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
-        weights = mask.unsqueeze(-1).to(hidden.dtype)
-        mean = (hidden * weights).sum(1) / weights.sum(1)
-        return mean / mean.norm(dim=1, keepdim=True).clamp_min(1e-12)
+    return run_batched(partial(mean_pooled, model), tokenizer, found, batch_tokens)
 
-    return run_batched(forward, tokenizer, found, batch_tokens)
+
+def mean_pooled(model: Any, ids: Any, mask: Any) -> Any:
+    """Returns (b, d) unit vectors of (b, t) token ids: the mean of the hidden states where `mask` (b, t) is 1."""
+    hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
+    weights = mask.unsqueeze(-1).to(hidden.dtype)
+    mean = (hidden * weights).sum(1) / weights.sum(1)
+    return mean / mean.norm(dim=1, keepdim=True).clamp_min(1e-12)
 
 
 def classify(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:

@@ -1,0 +1,92 @@
+"""The model card of a head: README.md beside it, in words and tables, from what card.json tells."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Card = Mapping[str, Any]
+
+_WAYS = {
+    "length": "length alone", "rules": "rules: the values of the text", "model": "model: the embedding",
+    "both": "both: this head",
+}  # fmt: skip
+_COLUMNS = ("auc", "f1", "accuracy", "calibration_error", "auc_at_like_length")
+
+
+def readme(card: Card, usage: str) -> str:
+    """Returns the model card of `card`; `usage` is the line of params that uses the head."""
+    base = card["encoder"]["base"] if "encoder" in card else card["model"]
+    blocks = [
+        [f"# A quality head, {card['date']}"],
+        [f"P(good) of a text, from the embeddings of `{base}` and the values that gradsift measures of every text.",
+         "It does not see the text's length."],
+        ["## Use", "", "```yaml", usage, "```", "",
+         "in `params.yaml`, then `gradsift run`. Rows below `quality.min_quality` are dropped."],
+        ["## Data", "", *_data(card)],
+        *_results(card),
+    ]  # fmt: skip
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def _data(card: Card) -> Iterator[str]:
+    if "teacher" in card:
+        yield from _taught(card["teacher"])
+    else:
+        yield f"* Labels: `{card['labels']}`, digest `{card['labels_digest']}`; good: {', '.join(card['good_labels'])}."
+    yield f"* Learned from: {card['learned']['good']} good and {card['learned']['bad']} other rows."
+    if "agreement" in card:
+        yield from _judges(card["agreement"])
+    if "encoder" in card:
+        encoder = card["encoder"]
+        yield (f"* Encoder: the last {encoder['layers']} of {encoder['of']} layers of `{encoder['base']}` were trained "
+               f"on these rows for {encoder['epochs']} epochs. It has seen them, so cross-validation flatters it: what "
+               "counts are the rows that neither it nor the head learned from.")  # fmt: skip
+    if "test" in card:
+        test = card["test"]
+        yield (f"* Test: `{test['file']}`, digest `{test['digest']}`: {test['rows']['good']} good and "
+               f"{test['rows']['bad']} other rows, none of them among the learned ones.")  # fmt: skip
+
+
+def _taught(teacher: Card) -> Iterator[str]:
+    yield (f"* Pseudo-labels: the scores of `{teacher['model']}` (digest `{teacher['digest']}`) on "
+           f"{teacher['rows']['learned']} rows of the corpus; good from {teacher['threshold']:g} on. Nobody has judged "
+           "them: they are no better than the teacher.")  # fmt: skip
+    yield (f"* Agreement with the teacher on {teacher['unseen']} rows held out: Spearman {teacher['spearman']:.3f}, "
+           f"AUC at the threshold {teacher['auc']:.3f}.")  # fmt: skip
+
+
+def _judges(found: Card) -> Iterator[str]:
+    alpha = "not defined" if found["alpha_good"] is None else f"{found['alpha_good']:.3f}"
+    yield (f"* Judgements: {found['judgements']} of {found['rows']} texts, {found['ties']} ties left out; "
+           f"Krippendorff's alpha of good against bad is {alpha}.")  # fmt: skip
+
+
+def _results(card: Card) -> Iterator[list[str]]:
+    """Yields a block for each set of rows unseen that the head was measured on."""
+    if "encoder" not in card:
+        yield from _figures(card, f"Cross-validation, {card['rows']['folds']} folds")
+    if "test" in card:
+        yield from _figures(card["test"], f"Test: {card['test']['file']}")
+    if "teacher" in card:
+        yield from _figures(card["teacher"]["figures"], "Rows of the teacher, held out")
+    if "encoder" in card:
+        yield from _figures(card["seen"], "Cross-validation of rows that the encoder has seen: too good")
+
+
+def _figures(found: Card, title: str) -> Iterator[list[str]]:
+    ways, columns = found["ways"], _COLUMNS
+    head = ["", *(c.replace("_", " ") for c in columns)]
+    yield [f"## {title}", "", *table(head, [[_WAYS[w], *(ways[w][c] for c in columns)] for w in _WAYS])]
+    if "reliability" in found:
+        rows = [[r["rows"], r["said"], r["good"]] for r in found["reliability"]]
+        yield ["Calibration: what the head says, and how many are good.", "",
+               *table(["rows", "mean P(good)", "share of good"], rows)]  # fmt: skip
+    for kind in ("language", "domain"):
+        if groups := found.get(f"auc_by_{kind}"):
+            rows = [[name, *(auc[w] for w in _WAYS)] for name, auc in groups.items()]
+            yield [f"AUC by {kind}, where it has 8 rows of each class:", "", *table([kind, *_WAYS], rows)]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Returns a Markdown table; numbers with a point have three places."""
+    shown = [[f"{v:.3f}" if isinstance(v, float) else "–" if v is None else str(v) for v in row] for row in rows]
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *shown)]

@@ -1,0 +1,112 @@
+"""An encoder of one's own: the last layers of `quality.model` trained on labelled rows, and saved beside the head.
+
+Reads: the model.
+Writes: a folder `encoder` of safetensors, config and tokenizer.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines import progress
+from pipelines.project import Project
+from pipelines.quality_fit import LEARNED_WINDOWS
+from scoring import encoding, files, models, unfreeze, windows
+from scoring.quality_head import Labelled
+from transforms import clean, quality, quality_values
+from transforms.clean import CleanConfig
+from transforms.quality import QualityConfig
+
+
+class Encoder(NamedTuple):
+    """A trained encoder in a temporary folder, and what the card tells of it."""
+
+    folder: Path
+    card: dict[str, Any]
+
+
+@contextmanager
+def trained(
+    project: Project, config: QualityConfig, rows: Sequence[Labelled], layers: int | None, out: Path
+) -> Iterator[Encoder | None]:
+    """Yields the encoder of `config`, its last `layers` trained on `rows`, in a folder in `out` that goes in the end.
+
+    None where no layers are to be trained.
+
+    Raises:
+      ConfigError: the model has not so many layers, or cannot be trained.
+    """
+    if layers is None:
+        yield None
+        return
+    tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, models.load_encoder)
+    chosen = unfreeze.last_layers(model, config.model, layers)
+    made = not out.exists()
+    folder = _temporary(out)
+    try:
+        count = _train(project, config, (tokenizer, model), chosen, rows)
+        _save(folder, tokenizer, model)
+        card = {"base": config.model, "base_digest": models.digest(config.model, project.root), "layers": layers,
+                "of": len(unfreeze.layers_of(model, config.model)), "epochs": unfreeze.EPOCHS, "windows": count,
+                "digest": models.digest(str(folder))}  # fmt: skip
+        yield Encoder(folder, card)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if made and not any(out.iterdir()):
+            out.rmdir()
+
+
+def _temporary(out: Path) -> Path:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=files.TEMPORARY, dir=out))
+    except OSError as error:
+        raise files.cannot_write(out, error) from error
+
+
+def _train(
+    project: Project, config: QualityConfig, loaded: tuple[Any, Any], layers: Sequence[Any], rows: Sequence[Labelled]
+) -> int:
+    """Trains on the windows that a head learns from; returns how many there are."""
+    tokenizer, model = loaded
+    told = quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
+    found, good = list[encoding.Ints](), list[bool]()
+    for row, ids in zip(rows, encoding.token_ids(tokenizer, told.texts), strict=True):
+        cuts = windows.spans(len(ids), config.window_tokens, config.stride_tokens, LEARNED_WINDOWS)
+        found += [ids[start:end].copy() for start, end in cuts]
+        good += [row.good] * len(cuts)
+    progress.say(f"quality: training {len(layers)} layers of {config.model} on {len(found)} windows")
+    unfreeze.train(model, tokenizer, layers, found, np.array(good, bool), seed=config.seed, say=progress.say)
+    return len(found)
+
+
+def _save(folder: Path, tokenizer: Any, model: Any) -> None:
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # embeddings do without, and some models have none of their own: it was drawn at random
+    try:
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        for path in folder.iterdir():
+            files.sync(path)
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
+
+
+def embedded(config: QualityConfig, encoder: Encoder | None) -> QualityConfig:
+    """Returns `config` with the trained encoder as its model, if there is one."""
+    return replace(config, model=str(encoder.folder.resolve())) if encoder else config
+
+
+def publish(encoder: Encoder | None, out: Path) -> None:
+    """Moves the encoder to `out/encoder`; an earlier one goes."""
+    shutil.rmtree(out / "encoder", ignore_errors=True)
+    if encoder:
+        encoder.folder.chmod(0o755)
+        encoder.folder.rename(out / "encoder")
+        files.sync(out)
