@@ -1,6 +1,6 @@
 """Why a row has its quality score: the windows that pulled it down, and what each value of its text added.
 
-Reads: the row as `explain` has it, the tokenizer of the model and the head; never the model itself.
+Reads: the row as `explain` has it, data/quality/also, the tokenizer of the model and the head; never the model itself.
 Writes: nothing.
 """
 
