@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines import params, tables
+from pipelines import also_columns, params, tables
 from pipelines.conserve import FILTERS
 from pipelines.project import Project
 from scoring import files
@@ -48,9 +48,10 @@ def view_name(folder: str) -> str:
 
 def complete(project: Project) -> list[str]:
     """Returns the folders that hold the parts of `samples` and no other, with the same samples in them."""
+    folders = [*schemas.PARTS, *([also_columns.FOLDER] if also_columns.columns(project) else [])]
     with tables.connect(project) as connection:
-        ids = {f: _ids(connection, project.folder(f)) for f in schemas.PARTS}
-    found = [f for f in schemas.PARTS if f != "rejects" and ids[f] and ids[f] == ids["samples"]]
+        ids = {f: _ids(connection, project.folder(f)) for f in folders}
+    found = [f for f in folders if f != "rejects" and ids[f] and ids[f] == ids["samples"]]
     return [*found, "rejects"] if ids["rejects"] else found
 
 
@@ -151,7 +152,7 @@ def _ids(connection: Any, folder: Path) -> dict[str, str]:
 
 def _state(project: Project) -> str:
     """Returns a digest that changes with any part, threshold, place of the project, or view below."""
-    folders = [*schemas.PARTS, "plan", "shards"]
+    folders = [*schemas.PARTS, also_columns.FOLDER, "plan", "shards"]
     times = {f: project.folder(f).stat().st_mtime_ns for f in folders if project.folder(f).is_dir()}
     sections = {name: project.params.tree.get(name) for name in RULE_MODULES}
     return parts.digest(Path(__file__).read_text(encoding="utf-8"), str(project.root), times, sections)
@@ -225,6 +226,8 @@ def _wide_name(folder: str, column: str) -> str:
 def _fates(project: Project, folders: Sequence[str]) -> str:
     """Returns the view of all sidecars zipped by position, with the verdict of all filters."""
     wide = wide_columns(folders)
+    if also_columns.FOLDER in folders:
+        wide[also_columns.FOLDER] = {name: name for name in also_columns.columns(project)}
     columns = [_ROW, *(f'"{f}"."{column}" AS "{name}"' for f, names in wide.items() for column, name in names.items())]
     sidecars = " POSITIONAL JOIN ".join(f'{tables.scan(project.folder(f))} AS "{f}"' for f in wide)
     verdict = ", ".join(f"{sql} AS {name}" for name, sql in _verdict(filters(folders)).items())

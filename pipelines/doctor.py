@@ -73,6 +73,7 @@ def _ffmpeg(_: Project) -> str:
 def _models(project: Project) -> str:
 
     named = {str(project.params.tree["quality"]["model"]), str(project.params.tree["tokens"]["tokenizer"])}
+    named |= {str(entry["model"]) for entry in project.params.tree["quality"]["also"]}
     reference = str(project.params.tree["reference"]["model"])
     named |= {reference} if reference != "train" else set()
     aligner = project.params.tree["static"]["alignment"]

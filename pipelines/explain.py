@@ -211,15 +211,15 @@ def _quality(life: Life) -> Iterator[str]:
     if row is None:
         return
     yield _verdict(life, "quality")
-    if row["quality"] is None:
-        return
     from pipelines import explain_quality
 
-    yield from _rules(life, "quality")
-    yield _line("label", row["quality_label"])
-    spread = f"{cell(row['quality_min'])} to {cell(row['quality_max'])}"
-    yield _line("windows", f"{row['windows']} from {spread}, {cell(100 * row['coverage'])} % of the tokens scored")
-    yield from (_line(name, told) for name, told in explain_quality.facts(life.project, life.folders))
+    if row["quality"] is not None:
+        yield from _rules(life, "quality")
+        yield _line("label", row["quality_label"])
+        spread = f"{cell(row['quality_min'])} to {cell(row['quality_max'])}"
+        yield _line("windows", f"{row['windows']} from {spread}, {cell(100 * row['coverage'])} % of the tokens scored")
+        yield from (_line(name, told) for name, told in explain_quality.facts(life.project, life.folders))
+    yield from (_line(name, told) for name, told in explain_quality.further(life.project, life.part, life.row))
 
 
 def _tokens(life: Life) -> Iterator[str]:

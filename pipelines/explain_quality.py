@@ -1,6 +1,6 @@
 """Why a row has its quality score: the windows that pulled it down, and what each value of its text added.
 
-Reads: the row as `explain` has it, the tokenizer of the model and the head; never the model itself.
+Reads: the row as `explain` has it, data/quality/also, the tokenizer of the model and the head; never the model itself.
 Writes: nothing.
 """
 
@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines import quality_fit
+from pipelines import also_columns, quality_fit
 from pipelines.project import Project
-from pipelines.results import cut, number
+from pipelines.results import cell, cut, number
 from scoring import encoding, models, windows
 from scoring.errors import DataError, GradsiftError
 from scoring.quality_head import Head, logit
@@ -47,6 +47,13 @@ def facts(project: Project, folders: Mapping[str, Values]) -> Iterator[Fact]:
             yield from _pulls(_head(project, config), row, clean)
         except GradsiftError as error:
             yield "values", _unknown(error)
+
+
+def further(project: Project, part: str, row: int) -> Iterator[Fact]:
+    """Yields what each model of `quality.also` says of a row: its score and label, if it scored the row."""
+    for name, (score, label, share) in also_columns.scores(project, part, row).items():
+        told = f"{number(score)}, label {label}" if label else number(score)
+        yield name, f"{told}, {cell(100 * share)} % of the tokens scored"
 
 
 def _unknown(error: GradsiftError) -> str:

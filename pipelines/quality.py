@@ -1,7 +1,8 @@
 """Stage `quality`: a score of every text by a BERT-like model and the values of `clean`, and which rows it keeps.
 
 Reads: data/clean, data/dedup, the model, and the labels or the head's folder if params name one.
-Writes: data/quality (parts), data/quality/head and labels.parquet (pipelines.quality_fit), metrics/quality.json.
+Writes: data/quality (parts), data/quality/head and labels.parquet (pipelines.quality_fit), data/quality/also
+(pipelines.quality_also), metrics/quality.json.
 Guarantees: a row's score depends on its text, the model and the head alone; a nightly increment keeps the head
 (`refresh_ratio`) and scores new rows only.
 """
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines import conserve, quality_fit, stage
+from pipelines import conserve, quality_also, quality_fit, stage
 from pipelines.project import Project
 from pipelines.quality_fit import HeadFile
 from scoring import model_files, models, quality_head
@@ -22,7 +23,7 @@ from transforms.schemas import QUALITY
 def run(project: Project) -> None:
     """Fits or keeps the head, scores what is not scored yet, and writes the metrics."""
     config = project.section("quality", QualityConfig)
-    model = model_files.digest(config.model, project.root)
+    model, further = model_files.digest(config.model, project.root), quality_also.digests(project, config)
     head = _head(project, config, model)
     stage.map_parts(
         project,
@@ -34,6 +35,7 @@ def run(project: Project) -> None:
         config={n: getattr(config, n) for n in quality.SCORING_FIELDS} | {"dtype": models.dtype_of(config.dtype)},
         depends=[model, head.card["head"] if head else "no head"],
     )
+    quality_also.run(project, config, further)
     stage.write_metrics(project, "quality", {**conserve.verdicts(project, "quality"), "head": _summary(config, head)})
 
 

@@ -21,7 +21,8 @@ from scoring import encoding, models, windows
 from scoring.config import config
 from scoring.errors import ConfigError, ToolError
 from scoring.quality_head import Head, logit, normal, sigmoid
-from transforms import quality_values
+from transforms import also_config, quality_values
+from transforms.also_config import AlsoModel
 from transforms.labels import LabelSource, ReviewConfig
 from transforms.models import MapWithModel
 from transforms.parts import Part, Reads, all_kept
@@ -60,6 +61,7 @@ class QualityConfig:
     min_heldout_f1: float
     refresh_ratio: float
     review: ReviewConfig
+    also: tuple[AlsoModel, ...]
     seed: int
 
     def __post_init__(self) -> None:
@@ -77,6 +79,7 @@ class QualityConfig:
         for name in ("min_heldout_f1", "refresh_ratio", "min_alpha"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}")
+        also_config.check(self.also, self)
 
 
 SCORING_FIELDS = (
@@ -111,21 +114,25 @@ class RowScore(NamedTuple):
     embedding: npt.NDArray[np.int8] | None
 
 
-def load_scorer(config: QualityConfig, root: Path, threads: int, head: bytes | None) -> Scorer | None:
-    """Returns the scorer of `config`; None when rows are to pass unscored, for want of a fitted head.
+def load_scorer(
+    config: QualityConfig, root: Path, threads: int, head: bytes | None, *, at: str = "quality"
+) -> Scorer | None:
+    """Returns the scorer of `config`, which stands `at` in params; None when rows pass unscored for want of a head.
 
     Raises:
       ConfigError: the windows are longer than the model's, or it knows none of the good labels.
       ToolError: the model is not on this machine.
     """
     if config.head == MODEL:
-        return _classifier(config, *load_model(config, root, threads, models.load_classifier))
+        return _classifier(config, *load_model(config, root, threads, models.load_classifier, at=at), at)
     if head is None:
         return None
     return _fitted(config, *load_model(config, root, threads, models.load_encoder), Head.from_bytes(head))
 
 
-def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[..., Any]) -> tuple[Any, Any]:
+def load_model(
+    config: QualityConfig, root: Path, threads: int, load: Callable[..., Any], *, at: str = "quality"
+) -> tuple[Any, Any]:
     """Returns the tokenizer and the model of `config`, whose windows it is known to take."""
     models.use_threads(threads)
     tokenizer = models.load_tokenizer(config.model, root)
@@ -133,9 +140,9 @@ def load_model(config: QualityConfig, root: Path, threads: int, load: Callable[.
     longest = encoding.max_window(tokenizer, model)
     if config.window_tokens > longest:
         raise ConfigError(
-            f"quality.window_tokens is {config.window_tokens}, but the model takes {longest} and its special tokens",
+            f"{at}.window_tokens is {config.window_tokens}, but the model takes {longest} and its special tokens",
             where=config.model,
-            remedy=f"set quality.window_tokens to {longest} or less",
+            remedy=f"set {at}.window_tokens to {longest} or less",
         )
     return tokenizer, model
 
@@ -148,7 +155,7 @@ def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Sc
     return Scorer(tokenizer, classify, labels=(), good=(0,), head=head)
 
 
-def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
+def _classifier(config: QualityConfig, tokenizer: Any, model: Any, at: str) -> Scorer:
     def classify(found: Sequence[encoding.Ints]) -> Classified:
         values = encoding.classify(model, tokenizer, found, config.batch_tokens)
         return values.astype(np.float64), np.zeros((len(found), 0), np.float32)
@@ -157,17 +164,17 @@ def _classifier(config: QualityConfig, tokenizer: Any, model: Any) -> Scorer:
         return Scorer(tokenizer, classify, labels=(), good=(0,))
     labels = tuple(str(model.config.id2label[k]) for k in range(model.config.num_labels))
     exclusive = not encoding.is_multi_label(model)
-    return Scorer(tokenizer, classify, labels, _good_columns(config, labels), exclusive=exclusive)
+    return Scorer(tokenizer, classify, labels, _good_columns(config, labels, at), exclusive=exclusive)
 
 
-def _good_columns(config: QualityConfig, labels: tuple[str, ...]) -> tuple[int, ...]:
+def _good_columns(config: QualityConfig, labels: tuple[str, ...], at: str) -> tuple[int, ...]:
     wanted = {normal(label) for label in config.good_labels}
     good = tuple(k for k, label in enumerate(labels) if normal(label) in wanted)
     if not good:
         raise ConfigError(
-            f"the classifier has none of quality.good_labels {list(config.good_labels)}; it has {list(labels)}",
+            f"the classifier has none of {at}.good_labels {list(config.good_labels)}; it has {list(labels)}",
             where=config.model,
-            remedy="name its good labels in quality.good_labels",
+            remedy=f"name its good labels in {at}.good_labels",
         )
     return good
 
