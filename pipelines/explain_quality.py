@@ -15,7 +15,7 @@ import pyarrow as pa
 from pipelines import also_columns, quality_fit
 from pipelines.project import Project
 from pipelines.results import cell, cut, number
-from scoring import encoding, models, windows
+from scoring import encoding, model_files, models, windows
 from scoring.errors import DataError, GradsiftError
 from scoring.quality_head import Head, logit
 from transforms import quality_values
@@ -112,7 +112,7 @@ def _head(project: Project, config: QualityConfig) -> Head:
       ConfigError: there is none, it is damaged, or it is of another model.
     """
     folder = quality_fit.folder(project) if config.head == FITTED else project.root / config.head
-    return Head.from_bytes(quality_fit.load(folder, config).content)
+    return Head.from_bytes(quality_fit.load(folder, config, model_files.digest(config.model, project.root)).content)
 
 
 def _pulls(head: Head, row: Values, clean: Values) -> Iterator[Fact]:

@@ -44,7 +44,7 @@ def _head(project: Project, config: QualityConfig, model: str) -> HeadFile | Non
     if config.head == FITTED:
         found = quality_fit.prepare(project, config, model)
     else:
-        found = None if config.head == MODEL else quality_fit.load(project.root / config.head, config)
+        found = None if config.head == MODEL else quality_fit.load(project.root / config.head, config, model)
     if config.head != FITTED or found is None:
         quality_fit.remove(project)
     return found

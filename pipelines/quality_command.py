@@ -25,7 +25,7 @@ from pipelines.project import Project, open_project
 from pipelines.quality_fit import HeadFile, Learned
 from pipelines.quality_labels import LabelFile
 from pipelines.quality_teacher import Taught, Teacher
-from scoring import models
+from scoring import model_files
 from scoring.errors import ConfigError, DataError
 from scoring.quality_head import Labelled
 from transforms.quality import FITTED, QualityConfig
@@ -157,7 +157,7 @@ def _card(project: Project, config: QualityConfig, data: _Data, learned: Learned
     return {
         **card, "labels": None, **data.card, "reliability": reliability, "good_labels": list(config.good_labels),
         "learned": {name: card["rows"][name] for name in ("good", "bad")},
-        "model_digest": models.digest(config.model, project.root), "date": datetime.now(UTC).date().isoformat(),
+        "model_digest": model_files.digest(config.model, project.root), "date": datetime.now(UTC).date().isoformat(),
     }  # fmt: skip
 
 

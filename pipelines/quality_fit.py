@@ -85,7 +85,8 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
         return kept
     rows = [_labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
     learned = learn(project, config, rows)
-    head = to_file(learned, config, {"key": key, "row_ids": sorted(row_ids), **_agreement(config, judged)})
+    stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
+    head = to_file(learned, config, stamp)
     _check(config, head.card)
     _write_labels(project, config, judged, learned)
     write(folder(project), head)
@@ -130,8 +131,8 @@ def _read(path: Path) -> HeadFile:
     return HeadFile((path / "head.safetensors").read_bytes(), json.loads((path / "card.json").read_bytes()))
 
 
-def load(path: Path, config: QualityConfig) -> HeadFile:
-    """Returns the head that `gradsift quality fit` wrote into folder `path`.
+def load(path: Path, config: QualityConfig, model: str) -> HeadFile:
+    """Returns the head that `gradsift quality fit` wrote into folder `path`, for the model of digest `model`.
 
     Raises:
       ConfigError: there is none, it is damaged, or it is of another model.
@@ -139,13 +140,13 @@ def load(path: Path, config: QualityConfig) -> HeadFile:
     remedy = "fit one: gradsift quality fit LABELS --out FOLDER; or set quality.head to fitted"
     try:
         head = _read(path)
-        of, names = head.card["model"], Head.from_bytes(head.content).names
+        of, names = head.card["model_digest"], Head.from_bytes(head.content).names
     except Exception as error:  # safetensors has errors of its own
         raise ConfigError(f"no quality head can be read: {error}", where=str(path), remedy=remedy) from error
     if head.card["head"] != digest(head.content):
         raise ConfigError("head.safetensors is not the file that card.json tells of", where=str(path), remedy=remedy)
-    if of != config.model or names[:-1] != quality_values.NAMES:
-        what = f"model {of}" if of != config.model else "other values of a text"
+    if of != model or names[:-1] != quality_values.NAMES:
+        what = f"another model than {config.model}: {head.card['model']}" if of != model else "other values of a text"
         raise ConfigError(f"the quality head was fitted on {what}", where=str(path), remedy=remedy)
     return head
 

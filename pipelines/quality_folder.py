@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines import quality_fit, quality_unfreeze
 from pipelines.quality_fit import HeadFile
-from scoring import files
+from scoring import files, model_files
 from scoring.errors import ConfigError, ToolError
 
 README, CARD, HEAD, ENCODER = "README.md", "card.json", "head.safetensors", "encoder"
@@ -44,10 +44,9 @@ def _own(out: Path) -> set[str]:
 
 def require_outside(out: Path, model: str, root: Path) -> None:
     """Raises ConfigError if `model` lies in `out`: writing the new head would remove it."""
-    from scoring import models
 
     try:
-        found = models.resolve(model, root)
+        found = model_files.resolve(model, root)
     except ToolError:
         return  # told when it is loaded
     if found.resolve().is_relative_to(out.resolve()):

@@ -14,7 +14,7 @@ from pipelines import kept_texts, progress, tables
 from pipelines.project import Project, locked
 from pipelines.quality_fit import MAX_CHARS
 from pipelines.quality_trial import Trial
-from scoring import encoding, models, quality_figures, quality_head
+from scoring import encoding, model_files, models, quality_figures, quality_head
 from scoring.distill import spearman
 from scoring.errors import ConfigError, DataError
 from scoring.quality_head import MIN_ROWS, Doubles, Labelled
@@ -61,7 +61,7 @@ def teach(project: Project, config: QualityConfig, teacher: Teacher) -> Taught:
     _require_classes(rows, teacher, threshold, scores[known])
     out = quality_head.folds_of(rows, HELD_OUT, config.seed) == 0
     card = {
-        "model": teacher.model, "digest": models.digest(teacher.model, project.root), "threshold": threshold,
+        "model": teacher.model, "digest": model_files.digest(teacher.model, project.root), "threshold": threshold,
         "rows": {"learned": int((~out).sum()), "held_out": int(out.sum())},
         "score_quartiles": [round(float(q), 6) for q in np.quantile(scores[known], [0, 0.25, 0.5, 0.75, 1])],
     }  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from pipelines import progress
 from pipelines.project import Project
 from pipelines.quality_fit import LEARNED_WINDOWS
-from scoring import encoding, files, models, unfreeze, windows
+from scoring import encoding, files, model_files, models, unfreeze, windows
 from scoring.quality_head import Labelled
 from transforms import clean, quality, quality_values
 from transforms.clean import CleanConfig
@@ -52,9 +52,9 @@ def trained(
     try:
         count = _train(project, config, (tokenizer, model), chosen, rows)
         _save(folder, tokenizer, model)
-        card = {"base": config.model, "base_digest": models.digest(config.model, project.root), "layers": layers,
+        card = {"base": config.model, "base_digest": model_files.digest(config.model, project.root), "layers": layers,
                 "of": len(unfreeze.layers_of(model, config.model)), "epochs": unfreeze.EPOCHS, "windows": count,
-                "digest": models.digest(str(folder))}  # fmt: skip
+                "digest": model_files.digest(str(folder))}  # fmt: skip
         yield Encoder(folder, card)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

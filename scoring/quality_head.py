@@ -21,6 +21,7 @@ from scoring.encoding import Floats
 MIN_ROWS = 20  # of each class: fewer rows cannot be split and measured
 MODEL = "model"  # the name of the encoder's log-odds among the values
 
+_DEAD = 1e-6  # of the largest spread: what varies less is rounding, and its weight would be vast
 _INVERSE_PENALTY = 0.002  # of standardised embeddings: hundreds of rows stand against hundreds of dimensions
 
 Bools = npt.NDArray[np.bool_]
@@ -126,9 +127,12 @@ def fit_linear(embeddings: Floats, good: Bools) -> Linear:
     from sklearn.linear_model import LogisticRegression
     from sklearn.preprocessing import StandardScaler
 
-    scaler = StandardScaler().fit(embeddings.astype(np.float64))
+    points = embeddings.astype(np.float64)
+    spread = points.std(axis=0)
+    points[:, spread <= _DEAD * spread.max(initial=0.0)] = 0.0
+    scaler = StandardScaler().fit(points)
     model = LogisticRegression(C=_INVERSE_PENALTY, class_weight="balanced", max_iter=5000)
-    model.fit(scaler.transform(embeddings.astype(np.float64)), good)
+    model.fit(scaler.transform(points), good)
     weights = model.coef_[0] / scaler.scale_
     return Linear(weights, float(model.intercept_[0] - weights @ scaler.mean_))
 

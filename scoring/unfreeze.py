@@ -23,7 +23,6 @@ _ENCODER_RATE = 3e-5  # of AdamW, as for BERT (Devlin et al. 2019, A.3)
 _HEAD_RATE = 1e-3
 _WARMUP = 0.1  # of all steps
 _MAX_NORM = 1.0  # of the gradient
-_DEAD = 1e-6  # of the largest spread: a dimension that hardly varies
 _MEASURED_TOKENS = 4096  # padded tokens a batch of the frozen embeddings
 
 Floats = npt.NDArray[np.float32]
@@ -126,13 +125,11 @@ def _first_head(model: Any, tokenizer: Any, found: Sequence[Ints], good: Bools) 
     import torch
 
     embeddings = encoding.embed(model, tokenizer, found, _MEASURED_TOKENS)
-    linear, spread = quality_head.fit_linear(embeddings, good), embeddings.std(axis=0)
-    dead = spread < _DEAD * spread.max()  # their weights are huge, and would blow up the gradient
-    bias = linear.bias + float(linear.weights[dead] @ embeddings.mean(axis=0)[dead])
+    linear = quality_head.fit_linear(embeddings, good)
     head = torch.nn.Linear(embeddings.shape[1], 1)
     with torch.no_grad():
-        head.weight.copy_(torch.from_numpy(np.where(dead, 0.0, linear.weights))[None])
-        head.bias.fill_(bias)
+        head.weight.copy_(torch.from_numpy(linear.weights)[None])
+        head.bias.fill_(linear.bias)
     return head
 
 
