@@ -141,7 +141,7 @@ def agreement(trial: Trial, taught: Taught, min_spearman: float) -> dict[str, An
       DataError: the correlation is below `min_spearman`.
     """
     said = np.array([taught.scores[r.row_id] for r in trial.rows], np.float64)
-    rho = spearman(trial.scores, said)
+    rho = float(np.nan_to_num(spearman(trial.scores, said)))  # a constant says nothing of the other
     if not rho >= min_spearman:
         raise DataError(
             f"the small head does not say what its teacher says: Spearman {rho:.3f} on {len(said)} unseen rows",

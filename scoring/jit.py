@@ -2,7 +2,7 @@
 
 The compiler's own cache looks at the one file a function stands in; a kernel that inlines a changed helper
 from another file would stay stale. So the folder's name holds a digest of that file and of all of ours that it
-imports.
+imports. That says all: where the files lie does not matter, and a second checkout compiles nothing again.
 """
 
 import hashlib
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import caching
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ROOT = Path(__file__).parent.parent
@@ -57,6 +58,22 @@ def _folder(module: str) -> str:
 def is_compiled(module: str) -> bool:
     """Returns whether an earlier run left the compiled kernels of this very code of `module`."""
     return any(Path(_folder(module)).rglob("*.nbc"))
+
+
+class _ByDigest(caching.UserProvidedCacheLocator):
+    """Keeps a function of ours in the folder that its module's digest names."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        super().__init__(function, file)  # type: ignore[no-untyped-call]
+        self._cache_path = _folder(function.__module__)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> Any:
+        ours = Path(file).is_relative_to(_ROOT) and _path(function.__module__).exists()
+        return super().from_function(function, file) if ours else None  # type: ignore[no-untyped-call]
+
+
+caching.CacheImpl._locator_classes.insert(0, _ByDigest)
 
 
 def kernel(function: F) -> F:
