@@ -13,13 +13,15 @@ import argparse
 import json
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[threads] = "1"
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from text_rules import cpu_s  # noqa: E402
 
 from scoring.static_text import text_readings  # noqa: E402
 from scoring.unigrams import Unigrams, count_tokens  # noqa: E402
@@ -61,16 +63,6 @@ def _documentation() -> Iterator[str]:
         tree = ast.parse(path.read_bytes())
         kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
         yield from (doc for node in ast.walk(tree) if isinstance(node, kinds) and (doc := ast.get_docstring(node)))
-
-
-def cpu_s(action: Callable[[], object], rounds: int) -> float:
-    """Returns the least CPU seconds of `action` over `rounds` rounds."""
-    times = []
-    for _ in range(rounds):
-        started = time.process_time()
-        action()
-        times.append(time.process_time() - started)
-    return min(times)
 
 
 def excerpt_megabytes(documents: Sequence[str]) -> float:

@@ -26,10 +26,11 @@ from pipelines.quality_fit import HeadFile, Learned
 from pipelines.quality_labels import LabelFile
 from pipelines.quality_teacher import Taught, Teacher
 from scoring import model_files
-from scoring.errors import ConfigError, DataError
+from scoring.errors import ConfigError
 from scoring.quality_head import Labelled
 from transforms.quality import FITTED, QualityConfig
 
+_REMEDY = "give more or cleaner labels, another --model, --unfreeze some layers, or lower min_heldout_f1"
 _MAIN = ("heldout", "detected", "ways", "reliability", "auc_by_domain", "auc_by_language")  # figures on rows unseen
 
 
@@ -93,7 +94,8 @@ def fit(project: Project, request: Request) -> dict[str, Any]:
         card = {**_card(project, used, data, learned), **_tested(project, used, data, learned, request)}
         card |= _with_encoder(card, encoder)
         card |= _place(project, data.config, request)
-        _check(data.config, card)
+        if card["kind"] == "labels":
+            quality_fit.check(data.config, card, _REMEDY)
         head = HeadFile(learned.fitted.head.to_bytes(), card)
         return quality_folder.write(request.out, head, encoder, quality_card.readme(card, card["usage"]))
 
@@ -194,22 +196,3 @@ def _place(project: Project, config: QualityConfig, request: Request) -> dict[st
     model = f"{folder}/{quality_folder.ENCODER}" if request.unfreeze else config.model
     same = model == project.section("quality", QualityConfig).model
     return {"model": model, "usage": f"quality: {{{'' if same else f'model: {model}, '}head: {folder}}}"}
-
-
-def _check(config: QualityConfig, card: Mapping[str, Any]) -> None:
-    """Raises DataError if labelled rows make a poor head, or their judges disagree more than params allow."""
-    if card["kind"] != "labels":
-        return
-    f1, alpha = card["heldout"]["f1"], card["agreement"]["alpha"]
-    if f1 < config.min_heldout_f1:
-        raise DataError(
-            f"the head tells good from bad too poorly: F1 {f1:.3f} on {card['rows']['unseen']} unseen rows",
-            where=f"quality.min_heldout_f1 is {config.min_heldout_f1}; nothing is written",
-            remedy="give more or cleaner labels, another --model, --unfreeze some layers, or lower min_heldout_f1",
-        )
-    if alpha is not None and alpha < config.min_alpha:
-        raise DataError(
-            f"the annotators agree too little: Krippendorff's alpha is {alpha:.3f}",
-            where=f"quality.min_alpha is {config.min_alpha}; nothing is written",
-            remedy="judge the disputed rows again, sharpen the guideline, or lower quality.min_alpha",
-        )

@@ -9,7 +9,7 @@ until its training rows have changed by more than `refresh_ratio`.
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from transforms.schemas import LABELS_FILE
 MAX_CHARS = 20_000  # of a text that is learned from
 LEARNED_WINDOWS = 2  # of it that the model reads
 
+_REMEDY = "give more or cleaner labels (quality.labels), another quality.model, or a lower min_heldout_f1"
 _FITTING_FIELDS = ("window_tokens", "stride_tokens", "batch_tokens", "train_rows", "folds", "seed")
 
 
@@ -81,13 +82,13 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
     key = _key(project, config, model)
     kept = None if project.force else _reusable(folder(project), key, row_ids, config.refresh_ratio)
     if kept:
-        _check(config, kept.card)
+        check(config, kept.card)
         return kept
-    rows = [_labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
+    rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
     learned = learn(project, config, rows)
     stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
     head = to_file(learned, config, stamp)
-    _check(config, head.card)
+    check(config, head.card)
     _write_labels(project, config, judged, learned)
     write(folder(project), head)
     return head
@@ -102,7 +103,8 @@ def _judged(project: Project, config: QualityConfig) -> list[labels.Judged]:
     return [j for j in found if j.verdict is not None]
 
 
-def _labelled(judged: labels.Judged) -> Labelled:
+def labelled(judged: labels.Judged) -> Labelled:
+    """Returns a judged text as a row to learn from; it must have a verdict."""
     return Labelled(judged.text_id, judged.text[:MAX_CHARS], bool(judged.verdict), "label")
 
 
@@ -156,13 +158,14 @@ def digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def _check(config: QualityConfig, card: dict[str, Any]) -> None:
+def check(config: QualityConfig, card: Mapping[str, Any], remedy: str = _REMEDY) -> None:
+    """Raises DataError if a head is poor, or the judges of its labels disagree more than params allow."""
     f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
     if f1 < config.min_heldout_f1:
         raise DataError(
             f"the quality head tells good from bad too poorly: F1 {f1:.3f} on {card['rows']['unseen']} unseen rows",
             where=f"quality.min_heldout_f1 is {config.min_heldout_f1}; by origin: {card['detected']}",
-            remedy="give more or cleaner labels (quality.labels), another quality.model, or a lower min_heldout_f1",
+            remedy=remedy,
         )
     if alpha is not None and alpha < config.min_alpha:
         raise DataError(
@@ -205,11 +208,7 @@ def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled]) -> 
 def embed(project: Project, config: QualityConfig, texts: Sequence[str]) -> tuple[encoding.Floats, quality_head.Bools]:
     """Returns (n, d) the mean embedding of a few windows of each text, and (n,) which texts have tokens."""
     tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, models.load_encoder)
-    window, stride = config.window_tokens, config.stride_tokens
-    cuts = [
-        [ids[start:end].copy() for start, end in windows.spans(len(ids), window, stride, LEARNED_WINDOWS)]
-        for ids in encoding.token_ids(tokenizer, texts)
-    ]
+    cuts = learned_windows(tokenizer, config, texts)
     flat = encoding.embed(model, tokenizer, [w for row in cuts for w in row], config.batch_tokens)
     ends = np.cumsum([len(row) for row in cuts])
     found = np.zeros((len(texts), flat.shape[1] if len(flat) else 0), np.float32)
@@ -217,6 +216,15 @@ def embed(project: Project, config: QualityConfig, texts: Sequence[str]) -> tupl
         if row:
             found[n] = flat[end - len(row) : end].mean(axis=0)
     return found, np.array([bool(row) for row in cuts], bool)
+
+
+def learned_windows(tokenizer: Any, config: QualityConfig, texts: Sequence[str]) -> list[list[encoding.Ints]]:
+    """Returns the windows of each text that are learned from; none of a text without tokens."""
+    window, stride = config.window_tokens, config.stride_tokens
+    return [
+        [ids[start:end].copy() for start, end in windows.spans(len(ids), window, stride, LEARNED_WINDOWS)]
+        for ids in encoding.token_ids(tokenizer, texts)
+    ]
 
 
 def to_file(learned: Learned, config: QualityConfig, stamp: dict[str, Any]) -> HeadFile:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipelines.quality_fit import MAX_CHARS
+from pipelines.quality_fit import labelled
 from scoring import files
 from scoring.errors import ConfigError, DataError
 from scoring.quality_head import MIN_ROWS, Labelled, hash64
@@ -45,7 +45,7 @@ def read(path: str, option: str, good: Collection[str], columns: Mapping[str, An
     except (ConfigError, DataError) as error:
         raise type(error)(_as_option(str(error), f"{option} {path}")) from error
     _require_classes(judged, f"{option} {path}", good)
-    found = [Labelled(j.text_id, j.text[:MAX_CHARS], j.verdict, "label") for j in judged if j.verdict is not None]
+    found = [labelled(j) for j in judged if j.verdict is not None]
     return LabelFile(found, source, Path(path).name, digest, labels.agreement_summary(judged, source))
 
 

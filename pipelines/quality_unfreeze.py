@@ -16,8 +16,8 @@ import numpy as np
 
 from pipelines import progress
 from pipelines.project import Project
-from pipelines.quality_fit import LEARNED_WINDOWS
-from scoring import encoding, files, model_files, models, unfreeze, windows
+from pipelines.quality_fit import learned_windows
+from scoring import files, model_files, models, unfreeze
 from scoring.quality_head import Labelled
 from transforms import clean, quality, quality_values
 from transforms.clean import CleanConfig
@@ -76,11 +76,9 @@ def _train(
     """Trains on the windows that a head learns from; returns how many there are."""
     tokenizer, model = loaded
     told = quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
-    found, good = list[encoding.Ints](), list[bool]()
-    for row, ids in zip(rows, encoding.token_ids(tokenizer, told.texts), strict=True):
-        cuts = windows.spans(len(ids), config.window_tokens, config.stride_tokens, LEARNED_WINDOWS)
-        found += [ids[start:end].copy() for start, end in cuts]
-        good += [row.good] * len(cuts)
+    cuts = learned_windows(tokenizer, config, told.texts)
+    found = [window for row in cuts for window in row]
+    good = [row.good for row, own in zip(rows, cuts, strict=True) for _ in own]
     progress.say(f"quality: training {len(layers)} layers of {config.model} on {len(found)} windows")
     unfreeze.train(model, tokenizer, layers, found, np.array(good, bool), seed=config.seed, say=progress.say)
     return len(found)

@@ -114,7 +114,6 @@ def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) 
 
     The pooling of Sentence-BERT (Reimers and Gurevych 2019) as all-MiniLM-L6-v2's model card has it.
     """
-
     return run_batched(partial(mean_pooled, model), tokenizer, found, batch_tokens)
 
 
