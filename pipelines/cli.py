@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 quality = typer.Typer(
-    help="Quality heads of your own, for `quality.head` in params.",
+    help="Quality models of your own, for `quality.head` and `quality.model` in params.",
     epilog="example: gradsift quality fit labels.jsonl --out heads/mine",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -177,6 +177,19 @@ def fit(
         ))  # fmt: skip
 
     _exit("quality fit", action)
+
+
+@quality.command(epilog="example: gradsift quality export --out onnx/mine")
+def export(
+    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    params: ParamsFile = DEFAULT,
+    model: Annotated[str | None, typer.Option(help="The model; quality.model when none is named.")] = None,
+    rows: Annotated[int, typer.Option(help="Rows of the corpus that agreement is measured on.")] = 256,
+) -> None:
+    """Write the quality model as ONNX, in float32 and int8, and measure how far int8 agrees with it on the corpus."""
+    from pipelines import quality_export as module
+
+    _exit("quality export", lambda: module.main(params, out, model, rows))
 
 
 @app.command(epilog="example: gradsift nightly --params /srv/corpus/params.yaml")

@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pipelines import (
     quality_card,
     quality_fit,
@@ -88,9 +90,10 @@ def fit(project: Project, request: Request) -> dict[str, Any]:
     quality_folder.require_free(request.out)
     quality_folder.require_outside(request.out, config.model, project.root)
     data = _data(project, config, request)
-    with quality_unfreeze.trained(project, data.config, data.rows, request.unfreeze, request.out) as encoder:
+    told, good = quality_fit.tell(project, data.rows), np.array([r.good for r in data.rows], bool)
+    with quality_unfreeze.trained(project, data.config, told.texts, good, request.unfreeze, request.out) as encoder:
         used = quality_unfreeze.embedded(data.config, encoder)
-        learned = quality_fit.learn(project, used, data.rows)
+        learned = quality_fit.learn(project, used, data.rows, told)
         card = {**_card(project, used, data, learned), **_tested(project, used, data, learned, request)}
         card |= _with_encoder(card, encoder)
         card |= _place(project, data.config, request)

@@ -85,7 +85,7 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
         check(config, kept.card)
         return kept
     rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
-    learned = learn(project, config, rows)
+    learned = learn(project, config, rows, tell(project, rows))
     stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
     head = to_file(learned, config, stamp)
     check(config, head.card)
@@ -99,7 +99,8 @@ def _judged(project: Project, config: QualityConfig) -> list[labels.Judged]:
     if config.labels is None:
         return []
     found = labels.read_judged(project.root, config.labels, config.good_labels)
-    labels.require_classes(found, config.labels, config.good_labels)
+    remedy = f"add rows, or correct quality.good_labels, now {sorted(config.good_labels)}"
+    labels.require_classes(found, ", ".join(config.labels.paths), remedy)
     return [j for j in found if j.verdict is not None]
 
 
@@ -181,14 +182,18 @@ def write(path: Path, head: HeadFile) -> None:
     files.write_json(path / "card.json", head.card)
 
 
-def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled]) -> Learned:
-    """Returns a head fitted on `rows`, with what heads that have not seen a row say of it.
+def tell(project: Project, rows: Sequence[Labelled]) -> Told:
+    """Returns the clean texts of `rows` and their values, by `clean` as params have it."""
+    return quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
+
+
+def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: Told) -> Learned:
+    """Returns a head fitted on `rows` and what is told of them, with what heads that have not seen a row say of it.
 
     Raises:
       ConfigError: a class has fewer than 20 rows with words in them.
     """
     progress.say(f"quality: fitting a head on {len(rows)} rows")
-    told = quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
     embeddings, able = embed(project, config, told.texts)
     kept = [r for r, a in zip(rows, able, strict=True) if a]
     good = np.array([r.good for r in kept], bool)

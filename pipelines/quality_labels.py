@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pipelines.quality_fit import labelled
 from scoring import files
 from scoring.errors import ConfigError, DataError
-from scoring.quality_head import MIN_ROWS, Labelled, hash64
+from scoring.quality_head import Labelled, hash64
 from transforms import labels, text_source
 from transforms.label_rows import USE, LabelSource
 
@@ -44,7 +44,8 @@ def read(path: str, option: str, good: Collection[str], columns: Mapping[str, An
         raise ConfigError(str(error), where=f"{option} {path}", remedy="mend the options") from error
     except (ConfigError, DataError) as error:
         raise type(error)(_as_option(str(error), f"{option} {path}")) from error
-    _require_classes(judged, f"{option} {path}", good)
+    remedy = f"name the good labels with --good LABEL, now {', '.join(sorted(good))}; or add rows"
+    labels.require_classes(judged, f"{option} {path}", remedy)
     found = [labelled(j) for j in judged if j.verdict is not None]
     return LabelFile(found, source, Path(path).name, digest, labels.agreement_summary(judged, source))
 
@@ -61,22 +62,6 @@ def _as_option(message: str, where: str) -> str:
     for key, option in _OPTIONS.items():
         message = message.replace(key, option)
     return message
-
-
-def _require_classes(judged: Sequence[labels.Judged], where: str, good: Collection[str]) -> None:
-    """Raises ConfigError unless there are 20 texts of each class: fewer cannot be split and measured."""
-    verdicts = [j.verdict for j in judged]
-    counts, ties = {"good": verdicts.count(True), "other": verdicts.count(False)}, verdicts.count(None)
-    if min(counts.values()) >= MIN_ROWS:
-        return
-    what = "all labels are of one class" if 0 in counts.values() else "too few labelled rows"
-    shown = f"{counts['good']} good, {counts['other']} other, {ties} undecided"
-    seen = sorted({v.label for j in judged for v in j.votes})
-    raise ConfigError(
-        f"{what}: {shown}; {MIN_ROWS} of each needed",
-        where=f"{where}; its labels: {', '.join(seen[:20])}; good ones: {', '.join(sorted(good))}",
-        remedy="name the good labels with --good LABEL, or add rows",
-    )
 
 
 def require_apart(rows: Sequence[Labelled], name: str, test: LabelFile | None) -> None:

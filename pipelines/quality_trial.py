@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipelines.project import Project
-from pipelines.quality_fit import Learned
+from pipelines.quality_fit import Learned, tell
 from scoring import additive, quality_figures
 from scoring.quality_head import Bools, Doubles, Fitted, Labelled, sigmoid
-from transforms import clean, quality, quality_values
-from transforms.clean import CleanConfig
+from transforms import quality
 from transforms.quality import QualityConfig
 
 
@@ -35,7 +34,7 @@ class Trial(NamedTuple):
 
 def of_rows(project: Project, config: QualityConfig, learned: Learned, rows: Sequence[Labelled]) -> Trial:
     """Returns what the head of `learned` says of `rows`: windows, aggregate and rounding are those of the stage."""
-    told = quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
+    told = tell(project, rows)
     content = learned.fitted.head.to_bytes()
     scorer = quality.load_scorer(config, project.root, project.runtime.threads, content)
     assert scorer is not None

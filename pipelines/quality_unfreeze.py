@@ -18,9 +18,8 @@ from pipelines import progress
 from pipelines.project import Project
 from pipelines.quality_fit import learned_windows
 from scoring import files, model_files, models, unfreeze
-from scoring.quality_head import Labelled
-from transforms import clean, quality, quality_values
-from transforms.clean import CleanConfig
+from scoring.quality_head import Bools
+from transforms import quality
 from transforms.quality import QualityConfig
 
 
@@ -33,9 +32,9 @@ class Encoder(NamedTuple):
 
 @contextmanager
 def trained(
-    project: Project, config: QualityConfig, rows: Sequence[Labelled], layers: int | None, out: Path
+    project: Project, config: QualityConfig, texts: Sequence[str], good: Bools, layers: int | None, out: Path
 ) -> Iterator[Encoder | None]:
-    """Yields the encoder of `config`, its last `layers` trained on `rows`, in a folder in `out` that goes in the end.
+    """Yields the encoder of `config`, its last `layers` trained on clean `texts`, in a folder in `out` that goes.
 
     None where no layers are to be trained.
 
@@ -50,7 +49,7 @@ def trained(
     made = not out.exists()
     folder = _temporary(out)
     try:
-        count = _train(project, config, (tokenizer, model), chosen, rows)
+        count = _train(config, (tokenizer, model), chosen, texts, good)
         _save(folder, tokenizer, model)
         card = {"base": config.model, "base_digest": model_files.digest(config.model, project.root), "layers": layers,
                 "of": len(unfreeze.layers_of(model, config.model)), "epochs": unfreeze.EPOCHS, "windows": count,
@@ -71,16 +70,15 @@ def _temporary(out: Path) -> Path:
 
 
 def _train(
-    project: Project, config: QualityConfig, loaded: tuple[Any, Any], layers: Sequence[Any], rows: Sequence[Labelled]
+    config: QualityConfig, loaded: tuple[Any, Any], layers: Sequence[Any], texts: Sequence[str], good: Bools
 ) -> int:
     """Trains on the windows that a head learns from; returns how many there are."""
     tokenizer, model = loaded
-    told = quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
-    cuts = learned_windows(tokenizer, config, told.texts)
+    cuts = learned_windows(tokenizer, config, texts)
     found = [window for row in cuts for window in row]
-    good = [row.good for row, own in zip(rows, cuts, strict=True) for _ in own]
+    each = np.repeat(good, [len(row) for row in cuts])
     progress.say(f"quality: training {len(layers)} layers of {config.model} on {len(found)} windows")
-    unfreeze.train(model, tokenizer, layers, found, np.array(good, bool), seed=config.seed, say=progress.say)
+    unfreeze.train(model, tokenizer, layers, found, each, seed=config.seed, say=progress.say)
     return len(found)
 
 

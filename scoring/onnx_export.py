@@ -9,7 +9,7 @@ import io
 import logging
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scoring import encoding, model_files, models, onnx_models
+from scoring import model_files, models, onnx_models
 from scoring.errors import ToolError
 from scoring.files import write_atomic, write_json
 
@@ -157,25 +157,15 @@ def agreement(wanted: Scores, found: Scores, min_quality: float) -> dict[str, fl
 
 
 def export_int8(
-    name: str,
-    root: Path,
-    folder: Path,
-    texts: Sequence[str],
-    *,
-    score: Callable[[Any, Any, Sequence[encoding.Ints]], Scores],
-    classifier: bool,
-    min_quality: float,
-) -> Path:
-    """Returns `folder`/model.int8.onnx, with its agreement with `name` in torch on `texts` in model.int8.json.
+    name: str, root: Path, folder: Path, *, score: Callable[[str], Scores], classifier: bool, min_quality: float
+) -> dict[str, Any]:
+    """Writes `folder`/model.int8.onnx beside the float32 export of `name`; returns their agreement, its card.
 
-    `score(model, tokenizer, windows)` gives the (n,) scores of the first window of each text, by either model.
+    `score(model)` gives the (n,) scores of some rows by the model of that name, in torch or ONNX.
     """
     path = quantize(export(name, root, folder, classifier=classifier))
-    load = models.load_classifier if classifier else models.load_encoder
-    tokenizer, model = models.load_tokenizer(name, root), load(name, root)
-    longest = encoding.max_window(tokenizer, model)
-    found = [ids[:longest] for ids in encoding.token_ids(tokenizer, texts) if len(ids)]
-    wanted, got = (score(each, tokenizer, found) for each in (model, load(str(path))))
-    card = {"model": name, "digest": model_files.digest(name, root), "windows": len(found), "min_quality": min_quality}
-    write_json(path.with_name(CARD), {**card, **agreement(wanted, got, min_quality)})
-    return path
+    wanted, found = score(name), score(str(path.resolve()))
+    card = {"model": name, "digest": model_files.digest(name, root), "rows": len(wanted), "min_quality": min_quality}
+    card |= agreement(wanted, found, min_quality)
+    write_json(path.with_name(CARD), card)
+    return card

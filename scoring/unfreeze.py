@@ -6,7 +6,7 @@ away: what scores rows is fitted afterwards, as on any encoder.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,34 +83,41 @@ def train(
 
     with torch.random.fork_rng(devices=[]):  # the caller's draws stay what they were
         torch.manual_seed(seed)
-        _train(model, tokenizer, layers, found, good, seed, say)
+        task = _Task(model, tokenizer, _first_head(model, tokenizer, found, good), found, good)
+        model.train().requires_grad_(False)
+        for layer in layers:
+            layer.requires_grad_(True)
+        _run(task, [p for layer in layers for p in layer.parameters()], seed, say)
     model.eval().requires_grad_(False)
 
 
-def _train(
-    model: Any,
-    tokenizer: Any,
-    layers: Sequence[Any],
-    found: Sequence[Ints],
-    good: Bools,
-    seed: int,
-    say: Callable[[str], None],
-) -> None:
+class _Task(NamedTuple):
+    """What is trained, and the windows that it learns from."""
+
+    model: Any
+    tokenizer: Any
+    head: Any
+    found: Sequence[Ints]
+    good: Bools
+
+    def loss(self, rows: npt.NDArray[np.int64]) -> Any:
+        """Returns the mean loss of the windows `rows`."""
+        good = self.good[rows]
+        weights = 0.5 / np.where(good, self.good.mean(), 1 - self.good.mean())
+        return _loss(self.model, self.tokenizer, self.head, [self.found[k] for k in rows], good, weights)
+
+
+def _run(task: _Task, own: Sequence[Any], seed: int, say: Callable[[str], None]) -> None:
+    """Trains the parameters `own` of the encoder, and the head."""
     import torch
 
-    head = _first_head(model, tokenizer, found, good)
-    model.train().requires_grad_(False)
-    for layer in layers:
-        layer.requires_grad_(True)
-    own, small = [p for layer in layers for p in layer.parameters()], list(head.parameters())
-    steps = EPOCHS * -(-len(found) // _BATCH_ROWS)
+    small, steps = list(task.head.parameters()), EPOCHS * -(-len(task.found) // _BATCH_ROWS)
     optimizer = torch.optim.AdamW([{"params": own, "lr": _ENCODER_RATE}, {"params": small, "lr": _HEAD_RATE}])
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
-    weights = 0.5 / np.where(good, good.mean(), 1 - good.mean())
     for epoch in range(EPOCHS):
         losses = []
-        for rows in _batches(len(found), seed, epoch):
-            loss = _loss(model, tokenizer, head, [found[k] for k in rows], good[rows], weights[rows])
+        for rows in _batches(len(task.found), seed, epoch):
+            loss = task.loss(rows)
             loss.backward()
             torch.nn.utils.clip_grad_norm_([*own, *small], _MAX_NORM)
             optimizer.step()

@@ -90,16 +90,16 @@ def _require_known(source: LabelSource, good: Collection[str], seen: Mapping[str
         )
 
 
-def require_classes(judged: Sequence[Judged], source: LabelSource, good_labels: Collection[str]) -> None:
+def require_classes(judged: Sequence[Judged], where: str, remedy: str) -> None:
     """Raises ConfigError unless the majority calls 20 texts good and 20 bad: fewer cannot be split and measured."""
     verdicts = [j.verdict for j in judged]
-    counts = {"good": verdicts.count(True), "other": verdicts.count(False)}
-    if min(counts.values()) < MIN_ROWS:
-        ties = f", {verdicts.count(None)} undecided" if None in verdicts else ""
+    good, other, ties = (verdicts.count(side) for side in (True, False, None))
+    if min(good, other) < MIN_ROWS:
+        what = "too few labelled rows" if good and other else "all labels are of one class"
         raise ConfigError(
-            f"too few labelled rows: {counts['good']} good, {counts['other']} other{ties}; {MIN_ROWS} of each needed",
-            where=f"{', '.join(source.paths)}; labels: {_shown(Counter(v.label for j in judged for v in j.votes))}",
-            remedy=f"add rows, or correct quality.good_labels, now {sorted(good_labels)}",
+            f"{what}: {good} good, {other} other, {ties} undecided; {MIN_ROWS} of each needed",
+            where=f"{where}; labels: {_shown(Counter(v.label for j in judged for v in j.votes))}",
+            remedy=remedy,
         )
 
 

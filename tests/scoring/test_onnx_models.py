@@ -72,13 +72,14 @@ def test_an_encoder_s_embeddings_are_torch_s(torch_name: str, tmp_path: Path) ->
 
 
 def test_int8_lies_beside_its_measured_agreement(torch_name: str, tmp_path: Path) -> None:
-    def score(model: Any, tokenizer: Any, windows: Any) -> Any:
-        return encoding.classify(model, tokenizer, windows, 256)[:, 1:].sum(1)
+    def score(model: str) -> Any:
+        tokenizer, loaded = models.load_tokenizer(model), models.load_classifier(model)
+        return encoding.classify(loaded, tokenizer, found(tokenizer), 256)[:, 1:].sum(1)
 
-    options: dict[str, Any] = {"score": score, "classifier": True, "min_quality": 0.5}
-    path = onnx_export.export_int8(torch_name, Path(), tmp_path, [t[:200] for t in TEXTS], **options)
-    card = json.loads((tmp_path / onnx_export.CARD).read_text())
-    assert card["windows"] == len(TEXTS)
+    card = onnx_export.export_int8(torch_name, Path(), tmp_path, score=score, classifier=True, min_quality=0.5)
+    path = tmp_path / onnx_export.INT8
+    assert card == json.loads((tmp_path / onnx_export.CARD).read_text())
+    assert card["rows"] == len(TEXTS)
     assert card["digest"] == model_files.digest(torch_name)
     assert 0 < card["mean_difference"] <= card["largest_difference"] < 0.1
     assert path.stat().st_size < 0.6 * (tmp_path / onnx_export.FLOAT).stat().st_size

@@ -167,9 +167,9 @@ def test_twenty_of_each_class_are_needed(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError, match=r"(?s)20 good, 19 other, 1 undecided; 20 of each.*a.jsonl; labels: good 21, bad 20"
     ):
-        labels.require_classes(found, config, GOOD)
+        labels.require_classes(found, ", ".join(config.paths), "add rows")
     labels.require_classes(
-        read_judged(tmp_path, source(write(tmp_path, [*rows, {"text": "p", "label": 0}])), GOOD), config, GOOD
+        read_judged(tmp_path, source(write(tmp_path, [*rows, {"text": "p", "label": 0}])), GOOD), "a.jsonl", "add rows"
     )
 
 
