@@ -5,7 +5,8 @@ projected, bᵀ(aP) is g P (o, rank), and each value of that, times a random sig
 buckets, which all layers share: a sketch is `width` wide whatever the model. P (i, rank) is `rank` columns of the
 cosine transform with the signs of its rows drawn at random: orthogonal and of length √(i/rank), so that E PPᵀ = 1
 and E⟨S(g), S(d)⟩ = ⟨g, d⟩ (subsampled trigonometric transform; Ailon and Chazelle 2006). With at most `rank` inputs
-P is 1. All that is drawn follows from the seed and the layer's name alone.
+P is 1. All that is drawn follows from the seed and the layer's name alone; layers of one module with as many inputs,
+such as queries, keys and values, have one P, so that what they all see is projected once.
 
 Only inputs are projected, unlike in LoGra (Choe et al. 2024, arXiv 2405.13954): g has few large directions, and a
 projection of both sides to r × r errs by about 1/√r on each, however wide the whole. Buckets for what is left
@@ -30,7 +31,7 @@ that is not finite has scale NaN and only zeros: its cosines are NaN, and no pai
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,14 +70,13 @@ class Projection:
 
     def draw(self, name: str, o: int, i: int) -> Draw:
         """Returns what is drawn for layer `name` of shape (o, i): the same on any machine, but for rounding."""
-        digest = hashlib.blake2b(f"{self.seed}\n{name}".encode(), digest_size=16).digest()
-        generator = np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
-        first = int(generator.integers(0, self.width))
-        rank = min(self.rank, i)
+        generator = _generator(self.seed, name)
+        first, rank = int(generator.integers(0, self.width)), min(self.rank, i)
         signs = _signs(generator, o, rank)
         if rank == i:
             return Draw(np.eye(i), signs, first)
-        return Draw(_signs(generator, i, 1) * _cosines(generator, i, rank), signs, first)
+        shared = _generator(self.seed, *_family(name, i))
+        return Draw(_signs(shared, i, 1) * _cosines(shared, i, rank), signs, first)
 
     def projector(self, shapes: Shapes, *, device: Any = "cpu", dtype: Any = None) -> "Projector":
         """Returns the matrices for layers of these shapes, as tensors."""
@@ -85,14 +85,29 @@ class Projection:
         def tensor(values: Any) -> Any:
             return torch.from_numpy(values).to(device, dtype or torch.float32)
 
-        draws = {name: self.draw(name, o, i) for name, (o, i) in shapes.items()}
-        return Projector({n: (tensor(d.inputs), tensor(d.signs), d.first) for n, d in draws.items()}, self.width)
+        found: dict[str, tuple[Any, Any, int]] = {}
+        shared: dict[Any, Any] = {}
+        for name, (o, i) in shapes.items():
+            draw = self.draw(name, o, i)
+            inputs = None if i <= self.rank else shared.setdefault(_family(name, i), tensor(draw.inputs))
+            found[name] = inputs, tensor(draw.signs), draw.first
+        return Projector(found, self.width)
 
     def of(self, directions: Mapping[str, Any]) -> Float32s:
         """Returns the sketches (k, width) of `directions` {layer: (k, o, i)}."""
         device = next(iter(directions.values())).device if directions else "cpu"
         shapes = {n: (d.shape[1], d.shape[2]) for n, d in directions.items()}
         return self.projector(shapes, device=device).of(directions)
+
+
+def _family(name: str, i: int) -> tuple[str, int]:
+    """Returns what layers that see the same inputs have in common: the module that they are parts of, and how many."""
+    return name.rpartition(".")[0], i
+
+
+def _generator(*key: object) -> np.random.Generator:
+    digest = hashlib.blake2b("\n".join(map(str, key)).encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "big")))
 
 
 def _cosines(generator: np.random.Generator, size: int, count: int) -> npt.NDArray[np.float64]:
@@ -112,8 +127,9 @@ def _signs(generator: np.random.Generator, rows: int, columns: int) -> Int8s:
 class Projector:
     """The matrices of a projection for the layers of one model."""
 
-    draws: Mapping[str, tuple[Any, Any, int]]  # layer name → P, signs, first bucket
+    draws: Mapping[str, tuple[Any, Any, int]]  # layer name → P or None where it is 1, signs, first bucket
     width: int
+    last: list[tuple[Any, Any, Any]] = field(default_factory=list)  # inputs, P and their product, of the layer before
 
     def zeros(self, rows: int, device: Any) -> Any:
         """Returns (rows, width) to add sketches to."""
@@ -124,14 +140,21 @@ class Projector:
     def add_linear(self, name: str, a: Any, b: Any, total: Any) -> None:
         """Adds the sketches of bᵀa, of `a` (b, t, i) and `b` (b, t, o), to `total`."""
         inputs, signs, first = self.draws[name]
-        self._add(first, ghost.wide(b.mT @ (a @ inputs)) * signs, total)
+        projected = a if inputs is None else self._projected(a, inputs)
+        self._add(first, ghost.wide(b.mT @ projected) * signs, total)
+
+    def _projected(self, a: Any, inputs: Any) -> Any:
+        """Returns aP, which layers that see the same `a` through one P one after the other share."""
+        if not (self.last and self.last[0][1] is inputs and _same(self.last[0][0], a)):
+            self.last[:] = [(a, inputs, a @ inputs)]
+        return self.last[0][2]
 
     def add_table(self, name: str, tokens: Any, e: Any, total: Any) -> None:
         """Adds the sketches of onehot(tokens)ᵀe, of `tokens` (b, t) and `e` (b, t, i), to `total`."""
         import torch
 
         inputs, signs, first = self.draws[name]
-        values = (ghost.wide(e @ inputs) * signs[tokens]).flatten(1)
+        values = (ghost.wide(e if inputs is None else e @ inputs) * signs[tokens]).flatten(1)
         rank = signs.shape[1]
         places = tokens[..., None] * rank + torch.arange(first, first + rank, device=tokens.device)
         total.scatter_add_(1, places.flatten(1) % self.width, values.to(total.dtype))
@@ -152,8 +175,14 @@ class Projector:
         total = self.zeros(len(some), some.device)
         for name, d in directions.items():
             inputs, signs, first = self.draws[name]
-            self._add(first, (ghost.wide(d) @ inputs.to(ghost.wide(d).dtype)) * signs, total)
+            g = ghost.wide(d)
+            self._add(first, (g if inputs is None else g @ inputs.to(g.dtype)) * signs, total)
         return np.asarray(total.cpu().numpy())
+
+
+def _same(x: Any, y: Any) -> bool:
+    """Returns whether two tensors, both alive, are views of the same values."""
+    return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
 
 
 def quantize(sketches: Float32s) -> tuple[Int8s, Float32s]:

@@ -22,7 +22,7 @@ def test_draws_are_the_same_on_any_machine() -> None:
     assert hashlib.sha256(found.signs.tobytes()).hexdigest()[:16] == "4203a459eac56735"
     assert found.first == 3500
     np.testing.assert_allclose(found.inputs.T @ found.inputs, 20 / 8 * np.eye(8), atol=1e-12)
-    np.testing.assert_allclose(found.inputs[0, :2], [0.116723, 0.426320], atol=1e-6)
+    np.testing.assert_allclose(found.inputs[0, :2], [0.486185, 0.498459], atol=1e-6)
     for other in (
         Projection(rank=8, width=8192, seed=8).draw(name, 100, 20),
         Projection(rank=8, width=8192).draw("another", 100, 20),
@@ -30,6 +30,35 @@ def test_draws_are_the_same_on_any_machine() -> None:
         assert not np.array_equal(found.signs, other.signs)
         assert not np.allclose(found.inputs, other.inputs)
     np.testing.assert_array_equal(Projection(rank=8, width=8192).draw(name, 3, 5).inputs, np.eye(5))
+
+
+def test_layers_that_see_the_same_inputs_project_them_alike_but_sign_them_apart() -> None:
+    projection = Projection(rank=8, width=8192)
+    gate, up, down, other = (
+        projection.draw(name, 30, i)
+        for name, i in (("0.mlp.gate", 20), ("0.mlp.up", 20), ("0.mlp.down", 30), ("1.mlp.up", 20))
+    )
+    np.testing.assert_array_equal(gate.inputs, up.inputs)
+    assert not np.array_equal(gate.signs, up.signs)
+    assert not np.allclose(up.inputs, other.inputs)
+    assert down.inputs.shape == (30, 8)
+
+
+def test_what_layers_share_follows_their_inputs_whatever_the_order_of_layers() -> None:
+    generator = torch.Generator().manual_seed(8)
+    shapes = {"0.mlp.gate": (5, 20), "0.mlp.up": (6, 20), "0.mlp.down": (7, 9), "1.mlp.up": (6, 20)}
+    uses = [(n, torch.randn(2, 4, i, generator=generator), torch.randn(2, 4, o, generator=generator))
+            for n, (o, i) in shapes.items()]  # fmt: skip
+    uses[1] = (uses[1][0], uses[0][1].detach(), uses[1][2])  # sees what the layer before sees
+    uses.append(("0.mlp.gate", uses[3][1], uses[0][2]))  # another layer's inputs, through a P seen before
+    projection = Projection(rank=8, width=64)
+    projector = projection.projector(shapes)
+    for order in (uses, uses[::-1], [uses[k] for k in (0, 3, 1, 4, 2, 0, 1)]):
+        found, truth = projector.zeros(2, "cpu"), np.zeros((2, 64))
+        for name, a, b in order:
+            projector.add_linear(name, a, b, found)
+            truth += [gradients_oracle.sketch(projection, {name: g}) for g in b.mT @ a]
+        np.testing.assert_allclose(found, truth, atol=1e-4)
 
 
 def test_inner_products_are_right_on_average() -> None:
