@@ -1,4 +1,4 @@
-"""Figures of the quality head on rows that it has not seen; there are none where no head was fitted."""
+"""Figures of the quality head on rows that it has not seen, where one was fitted, and of further quality models."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -49,6 +49,24 @@ def groups(sight: Sight) -> Figure | None:
         "head_groups", "Where is the quality head weak?",
         f"AUC on rows unseen, by language and domain; 0.5 is chance. Small groups are left out.{more}",
         columns=("group", "of", *WAYS.values()), rows=rows, open=True,
+    )  # fmt: skip
+
+
+def further(sight: Sight) -> Figure | None:
+    """Returns what the models of `quality.also` say of the rows, a line a model."""
+    found = sight.metrics("quality").get("also")
+    if not found:
+        return None
+    rows = [
+        (name, told["model"], f"{told['rows']:,}", ", ".join(f"{q:.3g}" for q in told["quartiles"]) or "–",
+         _told(told["coverage"]), ", ".join(f"{label} {n:,}" for label, n in told["by_label"].items()) or "–")
+        for name, told in found.items()
+    ]  # fmt: skip
+    return Figure(
+        "also", "What do the further models say?",
+        "Scores of the models of quality.also over the rows that the main score looks at; no row is dropped for them.",
+        columns=("column", "model", "rows", "least, quartiles, largest", "text covered", "rows by label"),
+        rows=rows, open=True,
     )  # fmt: skip
 
 

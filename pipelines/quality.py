@@ -35,8 +35,9 @@ def run(project: Project) -> None:
         config={n: getattr(config, n) for n in quality.SCORING_FIELDS} | {"dtype": models.dtype_of(config.dtype)},
         depends=[model, head.card["head"] if head else "no head"],
     )
-    quality_also.run(project, config, further)
-    stage.write_metrics(project, "quality", {**conserve.verdicts(project, "quality"), "head": _summary(config, head)})
+    also = quality_also.run(project, config, further)
+    found = {**conserve.verdicts(project, "quality"), "head": _summary(config, head)}
+    stage.write_metrics(project, "quality", {**found, "also": also} if also else found)
 
 
 def _head(project: Project, config: QualityConfig, model: str) -> HeadFile | None:

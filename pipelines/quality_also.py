@@ -1,18 +1,20 @@
 """Further models of stage `quality`: their scores in a folder of their own, which goes when params name none.
 
 Reads: data/clean, data/dedup, the models.
-Writes: data/quality/also (parts).
+Writes: data/quality/also (parts); tells what metrics/quality.json says of them.
 Guarantees: a change of one entry scores all entries anew, and nothing else of the stage.
 """
 
 import shutil
 from collections.abc import Sequence
+from typing import Any
 
-from pipelines import stage
+from pipelines import stage, tables
 from pipelines.also_columns import FOLDER
 from pipelines.project import Project
 from scoring import model_files, models
 from transforms import quality_also
+from transforms.also_config import AlsoModel
 from transforms.quality import SCORING_FIELDS, QualityConfig
 
 _FIELDS = tuple(n for n in SCORING_FIELDS if n not in ("head", "min_quality"))  # neither changes these scores
@@ -31,11 +33,14 @@ def digests(project: Project, config: QualityConfig) -> list[str]:
     return found
 
 
-def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> None:
-    """Scores what is not scored yet with each model, whose digests are `models_are`; without a model, removes all."""
+def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> dict[str, Any]:
+    """Scores what is not scored yet with each model, whose digests are `models_are`; without a model, removes all.
+
+    Returns the metrics of each model, by name.
+    """
     if not config.also:
         shutil.rmtree(project.folder(FOLDER), ignore_errors=True)
-        return
+        return {}
     settings = {entry.name: entry.settings(config) for entry in config.also}
     stage.map_parts(
         project,
@@ -50,3 +55,22 @@ def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> N
         ],
         depends=models_are,
     )
+    with tables.connect(project) as connection:
+        return {entry.name: _summary(project, connection, entry) for entry in config.also}
+
+
+def _summary(project: Project, connection: Any, entry: AlsoModel) -> dict[str, Any]:
+    """Returns how many rows a model scored, quartiles of its scores, their mean coverage, and rows by label."""
+    score, label, coverage = (f'"{name}"' for name in entry.columns)
+    sql = f"""
+        SELECT count({score}), quantile_cont({score}, [0, 0.25, 0.5, 0.75, 1]), avg({coverage}),
+               map_from_entries((SELECT list((label, n) ORDER BY label) FROM (
+                   SELECT {label} AS label, count(*) AS n FROM also WHERE {label} IS NOT NULL GROUP BY 1)))
+        FROM also"""
+    source = tables.scan(project.folder(FOLDER))
+    ((rows, quartiles, covered, labels),) = connection.sql(f"WITH also AS (FROM {source}) {sql}").fetchall()
+    return {
+        "model": entry.model, "good_labels": list(entry.good_labels), "rows": rows,
+        "quartiles": [round(q, 6) for q in quartiles or []], "coverage": covered and round(covered, 6),
+        "by_label": dict(labels or {}),
+    }  # fmt: skip

@@ -33,7 +33,7 @@ SECTIONS = (
         score_figures.score_histogram(
             "quality", "Quality", "quality", "quality", "Every row that the model judged, dropped ones included.",
             bounds=(0, 1)),
-        head_figures.ways, head_figures.groups,
+        head_figures.ways, head_figures.groups, head_figures.further,
         score_figures.score_histogram(
             "static_score", "Static score", "static_score", "static", "The weighted mean of the twelve dimensions.",
             bounds=(0, 1)),

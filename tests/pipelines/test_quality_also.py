@@ -2,16 +2,19 @@
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import builders
 import duckdb
+import numpy as np
 import prose
 import pytest
 
-from pipelines import catalog, doctor, quality
+from pipelines import catalog, doctor, head_figures, quality
 from pipelines.explain import explain
+from pipelines.figure import Sight
 from pipelines.project import Project
 from scoring.errors import ConfigError, ToolError
 from transforms import parts
@@ -105,6 +108,31 @@ def test_a_model_says_what_it_would_say_as_the_main_one(scored: Path, again: Pat
     assert [r["quality"] for r in main] == [r["toxic"] for r in also]
     assert [r["quality_label"] for r in main] == [r["toxic_label"] for r in also]
     assert [r["kept"] for r in rows(scored, "quality")][1:3] == [None, None]
+
+
+def test_metrics_and_report_tell_what_each_model_says(scored: Path) -> None:
+    told = json.loads((scored / "metrics/quality.json").read_text())["also"]
+    found = [r for r in rows(scored) if r["kind"] is not None]
+    assert list(told) == ["edu", "kind", "toxic"]
+    for name, entry in told.items():
+        assert entry["rows"] == len(found) == 7
+        wanted = np.quantile([r[name] for r in found], [0, 0.25, 0.5, 0.75, 1])
+        assert entry["quartiles"] == pytest.approx(wanted, abs=1e-6)
+        assert entry["coverage"] == pytest.approx(np.mean([r[f"{name}_coverage"] for r in found]), abs=1e-6)
+        assert entry["by_label"] == dict(sorted(Counter(r[f"{name}_label"] for r in found if name != "edu").items()))
+    figure = head_figures.further(Sight(project(scored), None, frozenset(), None))  # type: ignore[arg-type]
+    assert figure is not None
+    assert [row[:3] for row in figure.rows] == [("edu", "one", "7"), ("kind", "three", "7"), ("toxic", "many", "7")]
+
+
+def test_a_corpus_without_text_has_figures_all_the_same(again: Path) -> None:
+    shutil.rmtree(again / "data")
+    prose.write_corpus(project(again), [None], part_rows=4)
+    quality.run(project(again))
+    told = json.loads((again / "metrics/quality.json").read_text())["also"]["kind"]
+    assert told == {"model": "three", "good_labels": ["b", "c"], "rows": 0, "quartiles": [], "coverage": None,
+                    "by_label": {}}  # fmt: skip
+    assert head_figures.further(Sight(project(again), None, frozenset(), None)) is not None  # type: ignore[arg-type]
 
 
 def test_a_second_run_writes_nothing(again: Path) -> None:
