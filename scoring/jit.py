@@ -41,23 +41,23 @@ def _closure(module: str) -> frozenset[str]:
 
 
 @cache
-def _folder(module: str) -> str:
-    """Returns the folder of a module's compiled kernels; a fresh one where nothing of the user's can be written."""
+def folder(module: str) -> str:
+    """Returns the folder of a module's compiled kernels and kept tables; a fresh one where none can be written."""
     sources = b"\0".join(_path(name).read_bytes() for name in sorted(_closure(module)))
     digest = hashlib.blake2b(sources, digest_size=8).hexdigest()
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = home / "gradsift" / f"{module.rpartition('.')[2]}-{digest}"
+    found = home / "gradsift" / f"{module.rpartition('.')[2]}-{digest}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
+        found.mkdir(parents=True, exist_ok=True)
+        writable = os.access(found, os.W_OK)
     except OSError:
         writable = False
-    return str(folder) if writable else tempfile.mkdtemp(prefix="gradsift-")
+    return str(found) if writable else tempfile.mkdtemp(prefix="gradsift-")
 
 
 def is_compiled(module: str) -> bool:
     """Returns whether an earlier run left the compiled kernels of this very code of `module`."""
-    return any(Path(_folder(module)).rglob("*.nbc"))
+    return any(Path(folder(module)).rglob("*.nbc"))
 
 
 class _ByDigest(caching.UserProvidedCacheLocator):
@@ -65,7 +65,7 @@ class _ByDigest(caching.UserProvidedCacheLocator):
 
     def __init__(self, function: Any, file: str) -> None:
         super().__init__(function, file)  # type: ignore[no-untyped-call]
-        self._cache_path = _folder(function.__module__)
+        self._cache_path = folder(function.__module__)
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> Any:
@@ -78,5 +78,5 @@ caching.CacheImpl._locator_classes.insert(0, _ByDigest)
 
 def kernel(function: F) -> F:
     """Returns `function` compiled at its first call, without the interpreter's lock, kept on disk."""
-    numba.config.CACHE_DIR = _folder(function.__module__)  # type: ignore[attr-defined]
+    numba.config.CACHE_DIR = folder(function.__module__)  # type: ignore[attr-defined]
     return numba.njit(cache=True, nogil=True)(function)  # type: ignore[return-value]

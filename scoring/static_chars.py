@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring import static_kernels as kernels
 from scoring import static_words
+from scoring.kept import kept
 
 CODE_POINTS = 0x110000
 MARKS = (
@@ -28,7 +28,7 @@ def code_points(text: str) -> Points:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-@cache
+@kept
 def classes() -> npt.NDArray[np.uint16]:
     """Returns the bits of `static_kernels` that each code point has, (1114112,)."""
     found = np.zeros(CODE_POINTS, np.uint16)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from scoring.kept import kept
 from transforms.text import words
 from transforms.text.normalize import normalize
 
@@ -36,7 +37,7 @@ _HANGUL = (range(0x1100, 0x1113), range(0xAC00, 0xD7A4))
 _HANGUL_TAILS = range(0x1161, 0x11C3)
 
 
-@cache
+@kept
 def properties() -> Table:
     """Returns (LIMIT,) uint32."""
     table = np.zeros(LIMIT, np.uint32)

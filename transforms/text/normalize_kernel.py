@@ -3,10 +3,12 @@
 import re
 import unicodedata
 from functools import cache
+from importlib.metadata import version
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from scoring.kept import kept
 from transforms.text.chars import point
 from transforms.text.jit import kernel
 
@@ -33,14 +35,14 @@ class Tables(NamedTuple):
 @cache
 def tables(form: Literal["NFC", "NFKC"], unclean: re.Pattern[str], *, mojibake: bool) -> Tables:
     """Returns the tables of Unicode form `form`; no clean text holds a character that `unclean` matches."""
-    return Tables(_form(form, unclean), *(_groups() if mojibake else _no_groups()))
+    return Tables(_form(form, unclean.pattern), *(_groups(version("ftfy")) if mojibake else _no_groups()))
 
 
-@cache
-def _form(form: Literal["NFC", "NFKC"], unclean: re.Pattern[str]) -> Bytes:
+@kept
+def _form(form: Literal["NFC", "NFKC"], unclean: str) -> Bytes:
     chars = [chr(c) for c in range(_TABLE_END)]
     found = np.fromiter(map(unicodedata.combining, chars), np.uint8, _TABLE_END)
-    odd = {*"".join(unclean.findall("".join(chars))), *_joiners()}
+    odd = {*"".join(re.findall(unclean, "".join(chars))), *_joiners()}
     changed = (c in odd or not unicodedata.is_normalized(form, c) for c in chars)
     found[np.fromiter(changed, bool, _TABLE_END)] = _CHANGES
     return found
@@ -60,8 +62,10 @@ def _no_groups() -> tuple[Bytes, Any, Any]:
     return np.zeros(0x10000, np.uint8), np.zeros(1, np.uint32), np.zeros(1, np.uint32)
 
 
-def _groups() -> tuple[Bytes, Any, Any]:
-    """Returns the code points of Unicode's first plane, grouped by the pairs in which they take part."""
+@kept
+def _groups(ftfy: str) -> tuple[Bytes, Any, Any]:
+    """Returns the code points of Unicode's first plane, grouped by the pairs of version `ftfy` that they are in."""
+    del ftfy  # tells kept tables apart
     plane = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x10000)]))
     masks = np.zeros((0x10000, 2), np.uint32)
     for bit, pair in enumerate(_pairs()):

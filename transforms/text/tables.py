@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from scoring.kept import kept
 from transforms.text.words import INVISIBLE, RUNS, punctuation
 from transforms.text.words import UNSPACED as UNSPACED_RANGES
 
@@ -54,7 +55,7 @@ def terminals() -> frozenset[str]:
     return frozenset(chr(c) for first, last in ranges for c in range(first, last + 1))
 
 
-@cache
+@kept
 def classes() -> Array:
     """Returns (0x110000,) uint16: the flags of every code point."""
     chars = [chr(c) for first, last in _ASSIGNED for c in range(first, last)]
@@ -84,7 +85,7 @@ def byte_classes() -> Array:
     return np.concatenate((classes()[:128], np.full(128, JOIN, np.uint16)))
 
 
-@cache
+@kept
 def lower() -> Array:
     """Returns (0x110000,) int32: each code point in lower case, by Unicode's simple mapping."""
     found = np.arange(POINTS, dtype=np.int32)
