@@ -5,13 +5,14 @@
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PACKAGES = ("pipelines", "transforms", "scoring", "loader")
 
 
@@ -37,22 +38,28 @@ def path_of(module: str) -> Path | None:
 
 @cache
 def _tree(module: str) -> ast.Module:
+    """Returns the code of `module` without its docstrings."""
     path = path_of(module)
     assert path is not None, module
-    return ast.parse(path.read_text(encoding="utf-8"))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
 
 
-def _imports(module: str) -> Iterator[str]:
-    """Yields own modules named by any import statement of `module`, also inside functions."""
+@cache
+def _imports(module: str) -> tuple[str, ...]:
+    """Returns the own modules named by any import statement of `module`, also inside functions."""
+    names: list[str] = []
     for node in ast.walk(_tree(module)):
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [a.name for a in node.names]
+            names += [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+            names += [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
             if node.module == "pkgutil":  # a package that takes whatever lies in its folder
                 names += _beside(module)
-        yield from (n for n in names if n.split(".")[0] in PACKAGES and path_of(n))
+    return tuple(n for n in dict.fromkeys(names) if n.split(".")[0] in PACKAGES and path_of(n))
 
 
 def _beside(package: str) -> list[str]:
@@ -70,18 +77,12 @@ def code_version(module: str) -> str:
     decide when and where a stage runs, not what it computes.
     """
     own = sorted(m for m in closure(module) if m == module or not m.startswith("pipelines"))
-    code = "\n".join(f"{m}\n{ast.dump(_without_docstrings(_tree(m)))}" for m in own)
-    return hashlib.blake2b(code.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b("\n".join(f"{m} {_digest(m)}" for m in own).encode(), digest_size=16).hexdigest()
 
 
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    bare = ast.parse(ast.unparse(tree))
-    for node in ast.walk(bare):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-            node, clean=False
-        ):
-            node.body = node.body[1:] or [ast.Pass()]
-    return bare
+@cache
+def _digest(module: str) -> str:
+    return hashlib.blake2b(ast.dump(_tree(module)).encode(), digest_size=16).hexdigest()
 
 
 def stage_deps(stage: str) -> list[str]:

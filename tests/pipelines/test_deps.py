@@ -48,9 +48,9 @@ def test_comments_do_not_change_the_code_version(tmp_path: Path, monkeypatch: py
     for text in ('"""Doc."""\nX = 1\n', '"""Other."""\n# why\nX   = 1\n', "X = 2\n"):
         module.write_text(text)
         monkeypatch.setattr(deps, "ROOT", tmp_path)
-        for cached in (deps.closure, deps._tree, deps.code_version):
+        for cached in (deps.closure, deps._tree, deps._imports, deps._digest, deps.code_version):
             cached.cache_clear()
         versions.append(deps.code_version("scoring.one"))
-    for cached in (deps.closure, deps._tree, deps.code_version):
+    for cached in (deps.closure, deps._tree, deps._imports, deps._digest, deps.code_version):
         cached.cache_clear()
     assert versions[0] == versions[1] != versions[2]
