@@ -10,6 +10,8 @@ TORCH_INDEX := $(shell command -v nvidia-smi >/dev/null 2>&1 || echo --extra-ind
 EXTRAS := $(shell command -v ffmpeg >/dev/null 2>&1 && command -v ffprobe >/dev/null 2>&1 && echo dev || echo dev,ffmpeg)
 export PATH := $(abspath $(BIN)):$(PATH)
 export HF_HUB_OFFLINE ?= 1
+# A stage is a process: each would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test setup check format clean
 

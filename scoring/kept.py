@@ -30,7 +30,7 @@ def kept(function: F) -> F:
         arrays = _read(path)
         if arrays is None:
             made = function(*keys)
-            arrays = made if isinstance(made, tuple) else (made,)
+            arrays = tuple(map(np.array, made if isinstance(made, tuple) else (made,)))  # never read-only
             _write(path, arrays)
         return arrays if len(arrays) > 1 else arrays[0]
 

@@ -143,8 +143,9 @@ def test_no_rows_make_a_batch_of_the_schema(detector: clean.Tools) -> None:
 
 @FIRST_IS_SLOW
 @given(st.lists(st.one_of(st.none(), TEXTS, PAGES), max_size=4))
-def test_verdicts_follow_from_the_stored_values_and_rows_stand_alone(texts: list[str | None]) -> None:
-    detector = clean.load()
+def test_verdicts_follow_from_the_stored_values_and_rows_stand_alone(
+    detector: clean.Tools, texts: list[str | None]
+) -> None:
     rows = run([{"text": t} for t in texts], detector)
     assert rows == [{**run([{"text": t}], detector)[0], "sample_id": str(k)} for k, t in enumerate(texts)]
     for row in rows:

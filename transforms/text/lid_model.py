@@ -2,15 +2,19 @@
 
 Joulin et al. 2017 (Bag of Tricks) and 2016 (FastText.zip): a text is the mean of the vectors of its words
 and of their n-grams of 2 to 4 characters, and a Huffman tree over the languages turns it into probabilities.
-The packaged file holds the vectors product-quantised and only the n-grams that matter; it is unpacked once.
+The packaged file holds the vectors product-quantised and only the n-grams that matter; it is unpacked once a machine.
 """
 
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from scoring.files import file_digest
+from scoring.kept import kept
 
 Array = np.ndarray[Any, Any]
 
@@ -70,6 +74,25 @@ class _Reader:
             yield (word, *self.values("qb"))
 
 
+def load(path: Path) -> Detector:
+    """Returns the detector in the fastText model `path`.
+
+    Raises:
+      OSError: the file cannot be read.
+      ValueError: it is no model of the shape that the kernels are written for.
+    """
+    codes, *tables = _unpacked(str(path), file_digest(path))
+    return Detector(tuple(codes.tolist()), Tables(*tables))
+
+
+@kept
+def _unpacked(path: str, digest: str) -> tuple[Array, ...]:
+    """Returns the codes and the tables of the model in `path`, whose content `digest` tells apart."""
+    del digest
+    found = unpack(Path(path).read_bytes())
+    return np.array(found.codes), *found.tables
+
+
 def unpack(content: bytes) -> Detector:
     """Returns the detector in the bytes of a fastText model.
 
@@ -80,14 +103,14 @@ def unpack(content: bytes) -> Detector:
     _check(reader)
     size, words, labels, _, pruned = reader.values("iiiqq")
     entries = list(reader.entries(size))
-    kept = reader.array("<i4", 2 * pruned).reshape(-1, 2)
+    pairs = reader.array("<i4", 2 * pruned).reshape(-1, 2)
     vectors = _vectors(reader)
     (quantised,) = reader.values("?")
     rows, _ = reader.values("qq")
     if quantised or rows != labels or [kind for *_, kind in entries] != [0] * words + [1] * labels:
         raise ValueError("the language model is not laid out as expected")
     planes = reader.array("<f4", rows * DIM).reshape(rows, DIM)[: labels - 1].astype(np.float32)
-    tables = _tables([word for word, *_ in entries[:words]], kept, vectors)
+    tables = _tables([word for word, *_ in entries[:words]], pairs, vectors)
     children = _tree([count for _, count, _ in entries[words:]])
     codes = tuple(word.removeprefix(_LABEL).decode() for word, *_ in entries[words:])
     return Detector(codes, tables._replace(children=children, planes=planes))
@@ -131,9 +154,9 @@ def fnv(word: bytes) -> int:
     return found
 
 
-def _tables(words: list[bytes], kept: Array, vectors: Array) -> Tables:
+def _tables(words: list[bytes], pairs: Array, vectors: Array) -> Tables:
     rows, known = np.zeros(BUCKETS, np.uint16), np.zeros(BUCKETS, bool)
-    rows[kept[:, 0]], known[kept[:, 0]] = kept[:, 1], True
+    rows[pairs[:, 0]], known[pairs[:, 0]] = pairs[:, 1], True
     grams = np.ascontiguousarray(vectors[len(words) :])
     hashes = [[fnv(gram) % BUCKETS for gram in _ngrams(word)] for word in words]
     found = [rows[own][known[own]] for own in hashes]
