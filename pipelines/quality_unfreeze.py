@@ -44,7 +44,8 @@ def trained(
     if layers is None:
         yield None
         return
-    tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, models.load_encoder)
+    whole = replace(config, dtype="float32")  # bfloat16 would round the small steps of training away
+    tokenizer, model = quality.load_model(whole, project.root, project.runtime.threads, models.load_encoder)
     chosen = unfreeze.last_layers(model, config.model, layers)
     made = not out.exists()
     folder = _temporary(out)

@@ -9,12 +9,8 @@ import numpy.typing as npt
 
 from scoring import static_kernels
 from scoring.static_chars import code_points
+from scoring.static_phrases import PHRASES, hold_phrases
 
-BOILERPLATE = (
-    "cookie", "privacy policy", "terms of use", "terms of service", "terms and conditions", "all rights reserved",
-    "javascript", "lorem ipsum", "click here", "read more", "sign up", "log in", "subscribe to", "newsletter",
-    "add to cart", "share on facebook", "powered by", "skip to content", "版权所有", "点击这里",
-)  # fmt: skip
 MAX_BOILERPLATE_WORDS = 25  # a longer line that says "cookie" is prose about cookies
 
 _MARKUP = re.compile(
@@ -32,15 +28,12 @@ Floats = npt.NDArray[np.float64]
 
 def without_boilerplate(text: str) -> str:
     """Returns `text` without the short lines that hold one of the boilerplate phrases."""
-    folded = text.lower()
-    if not any(map(folded.__contains__, BOILERPLATE)):
-        return text
     return "\n".join(line for line in text.split("\n") if not _is_boilerplate(line))
 
 
 def _is_boilerplate(line: str) -> bool:
     folded = line.lower()
-    return any(map(folded.__contains__, BOILERPLATE)) and len(line.split()) <= MAX_BOILERPLATE_WORDS
+    return any(map(folded.__contains__, PHRASES)) and len(line.split()) <= MAX_BOILERPLATE_WORDS
 
 
 def without_markup(text: str) -> str:
@@ -53,7 +46,8 @@ def cleanliness(texts: Sequence[str]) -> Floats:
 
     Symbols are all characters but letters, marks, numbers, spaces and the punctuation of prose.
     """
-    rests = [without_markup(without_boilerplate(t)) for t in texts]
+    held = hold_phrases(texts).tolist()
+    rests = [without_markup(without_boilerplate(t) if h else t) for t, h in zip(texts, held, strict=True)]
     clean = np.array([len(r) for r in rests], np.float64) - _symbols(rests)
     total = np.array([len(t) for t in texts], np.float64)
     return np.divide(clean, total, out=np.full(len(texts), np.nan), where=total > 0)

@@ -1,9 +1,11 @@
 """How often the words and characters of a corpus occur, and the surprisal that follows from it."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress, repeat
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +27,20 @@ def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str]
     for rows in blocks(texts, max_tokens):
         found = scan(texts[rows], max_tokens)
         lower = lower_words(found.vocabulary)
-        counts = np.bincount(lower.numbers[found.words]).tolist()
-        for word, n in zip(lower.vocabulary, counts, strict=True):
-            words[word if len(word) <= MAX_WORD_CHARS else ""] += n
+        counts = np.bincount(lower.numbers[found.words], minlength=len(lower.vocabulary))
+        overlong = lower.stops - lower.starts > MAX_WORD_CHARS
+        if overlong.any():
+            words[""] += int(counts[overlong].sum())
+        _add(words, compress(lower.vocabulary, ~overlong), counts[~overlong].tolist())
         chars += np.bincount(code_points("".join(found.texts)), minlength=CODE_POINTS)
     return words, Counter({chr(p): int(chars[p]) for p in np.flatnonzero(chars)})
+
+
+def _add(total: Counter[str], words: Iterable[str], counts: list[int]) -> None:
+    """Adds the counts of distinct words."""
+    names = list(words)
+    before = map(total.get, names, repeat(0))
+    dict.update(total, zip(names, map(add, before, counts), strict=True))
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Unigrams:
 
     def word_surprisal(self, words: Sequence[str]) -> Floats:
         """Returns the surprisal (n,) in bits of lower-case `words`."""
-        counts = np.fromiter((self.words.get(w, 0) for w in words), np.float64, len(words))
+        counts = np.fromiter(map(self.words.get, words, repeat(0)), np.float64, len(words))
         return np.log2((self.word_total + len(self.words) + 1) / (counts + 1))
 
     @cached_property

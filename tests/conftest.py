@@ -49,6 +49,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.make_corpus((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "corpus")
 
 
+@pytest.fixture(scope="session")
+def whole_run(corpus: Path) -> Path:
+    """A small project that ran through, made once like the corpus; tests copy it."""
+    import whole
+    from filelock import FileLock
+
+    root = corpus.parents[1] / "whole"
+    with FileLock(root.with_suffix(".lock")):
+        if not (root / whole.SUMMARY).exists():
+            whole.make(root, corpus)
+    return root
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the files that hold a slow test first, so that no worker is left alone with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}

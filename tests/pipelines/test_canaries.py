@@ -1,7 +1,6 @@
 """The canary check, on a whole small project: figures for every kind, failure below the bar, nothing shipped."""
 
 import dataclasses
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import small
+import whole
 
 from pipelines import canaries, lqs
 from pipelines.project import Project, open_project
@@ -18,18 +18,14 @@ from transforms import parts
 from transforms.canaries import LABELLED_BAD
 from transforms.lqs_config import LqsSection
 
-BEFORE = ("ingest", "clean", "dedup", "quality", "tokens", "reference", "gradients", "static")
 KINDS = {name for name, _ in degrade.CANARIES}
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
-    """A project on whose data `lqs` has run."""
-    path = tmp_path_factory.mktemp("canaries")
-    project = open_project(small.write(path, corpus, lqs__canaries__rows=8))
-    for name in BEFORE:
-        importlib.import_module(f"pipelines.{name}").run(project)
-    lqs.run(project)
+def root(whole_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project on whose data `lqs` has run, with canaries."""
+    path = whole.copy(whole_run, tmp_path_factory.mktemp("canaries"))
+    lqs.run(reopened(path))
     return path
 
 

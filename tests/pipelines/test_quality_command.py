@@ -186,8 +186,8 @@ def test_layers_that_the_model_lacks_are_refused(tmp_path: Path, layers: str) ->
     assert not (tmp_path / "heads").exists()
 
 
-def test_the_last_layers_are_trained_and_saved(tmp_path: Path) -> None:
-    make(tmp_path)
+def test_the_last_layers_are_trained_and_saved_in_float32_whatever_scores(tmp_path: Path) -> None:
+    make(tmp_path, dtype="bfloat16")
     arguments = ["labels.jsonl", "--good", "fine", "--test", "test.jsonl", "--unfreeze", "1"]
     out = fit(tmp_path, *arguments)
     assert out.returncode == 0, out.stderr
@@ -206,7 +206,7 @@ def test_the_last_layers_are_trained_and_saved(tmp_path: Path) -> None:
     assert fit(tmp_path, *arguments).returncode == 0
     assert contents(folder) == first
     refused(fit(tmp_path, "labels.jsonl", "--model", "heads/mine/encoder"), "the model lies in the --out folder")
-    found = make(tmp_path, model="heads/mine/encoder", head="heads/mine")
+    found = make(tmp_path, model="heads/mine/encoder", head="heads/mine", dtype="bfloat16")
     prose.write_corpus(found, [prose.paragraphs()[200]], part_rows=1)
     quality.run(found)
     quality_unfreeze.publish(None, folder)  # as a head without trained layers does
@@ -218,6 +218,7 @@ def changed_layers(encoder: Path) -> None:
     from scoring import models
 
     ours, theirs = (models.load_encoder(name).state_dict() for name in (str(encoder), prose.MINILM))
+    assert (encoder / "model.safetensors").stat().st_size > 4 * sum(w.numel() for w in ours.values()) * 0.9
     changed = {n for n, w in theirs.items() if "pooler" not in n and not w.equal(ours[n])}
     assert changed
     assert all(n.startswith("encoder.layer.5.") for n in changed)

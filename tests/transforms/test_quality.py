@@ -169,7 +169,7 @@ def test_a_classifier_s_good_labels_are_summed(tmp_path: Path) -> None:
     import torch
 
     name = prose.classifier(tmp_path / "model", ["Junk", "Fine", "Superb"])
-    config = change(model=name, head="model", good_labels=("fine", "SUPERB"), window_tokens=62)
+    config = change(model=name, dtype="float32", head="model", good_labels=("fine", "SUPERB"), window_tokens=62)
     scorer = quality.load_scorer(config, tmp_path, 1, None)
     texts = list(prose.paragraphs()[:6])
     found = score(kept(texts), scorer, config)
