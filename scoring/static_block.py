@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scoring import static_kernels, static_word_kernels
-from scoring.static_chars import classes, code_points
+from scoring.static_chars import classes, code_points, text_of
 from scoring.static_words import CHARS_PER_TOKEN
 
 BLOCK_CHARS = 1 << 21  # texts are read in blocks: memory is bounded whatever the part holds
@@ -32,7 +32,7 @@ class Block:
     text_sentences: Ints  # (n,) sentences of each text
     text_words: Ints  # (n,)
     words: Ints  # (m,)
-    vocabulary: Sequence[str]
+    joined: str  # the v words of the vocabulary, a line each
     word_bits: npt.NDArray[np.uint8]  # (v,) of `static_kernels`
 
     @cached_property
@@ -41,9 +41,14 @@ class Block:
         return np.repeat(np.arange(len(self.texts)), self.text_words)
 
     @cached_property
+    def vocabulary(self) -> Sequence[str]:
+        """The distinct words."""
+        return self.joined.split("\n") if len(self.word_bits) else []
+
+    @cached_property
     def lower(self) -> "Lower":
         """The distinct lower-case words."""
-        return lower_words(self.vocabulary)
+        return lower_words(self.joined, len(self.word_bits))
 
     @cached_property
     def lower_words(self) -> Ints:
@@ -72,13 +77,13 @@ class Lower:
     stops: Places  # (v,)
 
 
-def lower_words(words: Sequence[str]) -> Lower:
-    """Returns the distinct lower-case forms of `words`, none of which holds a line break."""
-    joined = "\n".join(words).lower()  # a break parts words for the rule of the final sigma too
+def lower_words(words: str, count: int) -> Lower:
+    """Returns the distinct lower-case forms of `count` words, a line each."""
+    joined = words.lower()  # a break parts words for the rule of the final sigma too
     points = code_points(joined)
     breaks = np.flatnonzero(points == ord("\n"))
-    starts = np.concatenate([[0], breaks + 1]).astype(np.int32)[: len(words)]
-    stops = np.concatenate([breaks, [len(points)]]).astype(np.int32)[: len(words)]
+    starts = np.concatenate([[0], breaks + 1]).astype(np.int32)[:count]
+    stops = np.concatenate([breaks, [len(points)]]).astype(np.int32)[:count]
     numbers, firsts = static_kernels.number_words(points, starts, stops)
     lowered = joined.split("\n")
     return Lower([lowered[k] for k in firsts.tolist()], numbers, points, starts[firsts], stops[firsts])
@@ -95,9 +100,9 @@ class Scan:
     starts: Places  # (m,) where each word begins
     stops: Places  # (m,) where it ends
     text_words: Ints  # (n,)
-    words: Ints  # (m,) indices into `vocabulary`
+    words: Ints  # (m,) which kind each is
     firsts: Ints  # (v,) the first word of each kind
-    vocabulary: Sequence[str]
+    joined: str  # the kinds, a line each
 
 
 def scan(texts: Sequence[str], max_tokens: int) -> Scan:
@@ -105,13 +110,12 @@ def scan(texts: Sequence[str], max_tokens: int) -> Scan:
     texts = [t[: CHARS_PER_TOKEN * max_tokens] for t in texts]
     ends = np.cumsum([len(t) for t in texts], dtype=np.int64)
     begins = np.concatenate([[0], ends[:-1]]).astype(np.int64)
-    whole = "".join(texts)
-    points = code_points(whole)
+    points = code_points("".join(texts))
     starts, stops, counts, cuts = static_kernels.find_words(points, ends, classes(), max_tokens)
     words, firsts = static_kernels.number_words(points, starts, stops)
-    spans = zip(starts[firsts].tolist(), stops[firsts].tolist(), strict=True)
+    joined = text_of(static_kernels.join_words(points, starts[firsts], stops[firsts]))
     excerpts = [t[:size] for t, size in zip(texts, (cuts - begins).tolist(), strict=True)]
-    return Scan(excerpts, points, begins, cuts, starts, stops, counts, words, firsts, [whole[a:b] for a, b in spans])
+    return Scan(excerpts, points, begins, cuts, starts, stops, counts, words, firsts, joined)
 
 
 def read_block(texts: Sequence[str], max_tokens: int) -> Block:
@@ -119,7 +123,7 @@ def read_block(texts: Sequence[str], max_tokens: int) -> Block:
     s, table = scan(texts, max_tokens), classes()
     found = static_kernels.find_sentences(s.points, s.begins, s.cuts, table, s.starts, s.text_words)
     bits = static_word_kernels.word_bits(s.points, s.starts[s.firsts], s.stops[s.firsts], table, LONG_TERM_CHARS)
-    return Block(s.texts, *found, s.text_words, s.words, s.vocabulary, bits)
+    return Block(s.texts, *found, s.text_words, s.words, s.joined, bits)
 
 
 def blocks(texts: Sequence[str], max_tokens: int) -> Iterator[slice]:

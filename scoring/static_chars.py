@@ -28,6 +28,11 @@ def code_points(text: str) -> Points:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
+def text_of(points: Points) -> str:
+    """Returns the text of (n,) code points."""
+    return points.tobytes().decode("utf-32-le", "surrogatepass")
+
+
 @kept
 def classes() -> npt.NDArray[np.uint16]:
     """Returns the bits of `static_kernels` that each code point has, (1114112,)."""

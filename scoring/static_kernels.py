@@ -18,6 +18,7 @@ MARKS = 9  # the first of four bits: comma, colon, aside, quotation
 BREAK, DIGIT, UPPER = 1 << 13, 1 << 14, 1 << 15  # a line break; of the first character of a word
 
 FIRST_SLOTS = 1 << 14
+LINE_BREAK = 10
 LOWER_A, LOWER_Z = 97, 122
 MAX_BLANKS = 80  # between a line break and what follows it, for the break to end a sentence
 
@@ -148,6 +149,18 @@ def number_words(points: Points, starts: Places, stops: Places) -> tuple[Ints, I
             size *= 4
             table = slots(hashes[:count], size)
     return numbers, firsts[:count].copy()
+
+
+@kernel
+def join_words(points: Points, starts: Places, stops: Places) -> Points:
+    """Returns the characters of words one behind another, a line break between two."""
+    found, at = np.full(np.sum(stops - starts) + max(0, len(starts) - 1), LINE_BREAK, np.uint32), 0
+    for word in range(len(starts)):
+        for k in range(starts[word], stops[word]):
+            found[at] = points[k]
+            at += 1
+        at += 1
+    return found
 
 
 @kernel

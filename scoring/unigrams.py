@@ -26,7 +26,7 @@ def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str]
     words, chars = Counter[str](), np.zeros(CODE_POINTS, np.int64)
     for rows in blocks(texts, max_tokens):
         found = scan(texts[rows], max_tokens)
-        lower = lower_words(found.vocabulary)
+        lower = lower_words(found.joined, len(found.firsts))
         counts = np.bincount(lower.numbers[found.words], minlength=len(lower.vocabulary))
         overlong = lower.stops - lower.starts > MAX_WORD_CHARS
         if overlong.any():

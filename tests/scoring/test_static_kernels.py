@@ -90,7 +90,7 @@ WORDS = st.lists(
 @given(WORDS)
 @settings(max_examples=300, deadline=None)
 def test_lower_case_words_are_those_of_python(words: list[str]) -> None:
-    found = lower_words(words)
+    found = lower_words("\n".join(words), len(words))
     assert [found.vocabulary[k] for k in found.numbers.tolist()] == [w.lower() for w in words]
     assert len(set(found.vocabulary)) == len(found.vocabulary)
     counted = static_word_kernels.syllables(found.points, found.starts, found.stops)
