@@ -1,10 +1,12 @@
 """`dvc repro`: everything once, nothing twice, and only what a change reaches."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import prose
 import pytest
 import small
 import yaml
@@ -49,7 +51,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
         if name and (ROOT / name).is_file():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes((ROOT / name).read_bytes())
-    small.write(root, corpus)
+    texts = [" ".join(prose.paragraphs()[3 * k : 3 * k + 3]) for k in range(16)]
+    (root / "raw.jsonl").write_text("\n".join(json.dumps({"id": str(k), "text": t}) for k, t in enumerate(texts)))
+    few = {"ingest__sources": [{"name": "raw", "paths": ["raw.jsonl"]}]}
+    small.write(root, corpus, **few, clean__gopher__drop=False, clean__repetition__drop=False)
     sh(root, "git", "init", "-q")
     sh(root, "dvc", "repro")
     sh(root, "git", "add", "-A")
@@ -70,8 +75,6 @@ def test_the_order_reaches_only_plan_shard_and_report(clone: Path) -> None:
     tree["plan"]["order"] = "sorting"
     (clone / "params.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
     assert ran(sh(clone, "dvc", "repro")) == ["plan", "shard", "report"]
-    assert "plan.order" in sh(clone, "dvc", "params", "diff")
-    assert "plan.json" in sh(clone, "dvc", "metrics", "diff", "HEAD")
     sh(clone, "git", "add", "-A")
     sh(clone, "git", "commit", "-qm", "two")
     assert "plan.json" in sh(clone, "dvc", "metrics", "diff", "HEAD~1", "HEAD")
