@@ -10,6 +10,7 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from scoring.ahp import Priorities, priorities, reciprocal, require_consistent
@@ -107,10 +108,10 @@ def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
     """Returns how often each word and character stands in the kept texts of `batch`, sorted."""
     texts = batch["clean.clean_text"].filter(parts.all_kept(batch)).drop_null().to_pylist()
     words, chars = count_tokens(texts, max_tokens=max_tokens)
-    counts = {"char": chars, "word": words}
-    rows = [(kind, token, n) for kind, found in counts.items() for token, n in sorted(found.items())]
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, TOKEN_COUNTS, strict=True)], TOKEN_COUNTS)
+    kinds = pa.array(["char"] * len(chars) + ["word"] * len(words), pa.string())
+    tokens, counts = pa.array([*chars, *words], pa.string()), pa.array([*chars.values(), *words.values()], pa.int64())
+    found = pa.record_batch([kinds, tokens, counts], TOKEN_COUNTS)
+    return found.take(pc.sort_indices(found, [("kind", "ascending"), ("token", "ascending")]))
 
 
 def load_unigrams(path: Path) -> Unigrams:
