@@ -5,8 +5,9 @@
 
 Everything that the stage does to a text is timed: the corpus counts of words and characters, and the nine readings;
 length, originality and predictability are columns of earlier stages. A row's characters beyond its excerpt are not
-counted as read. One thread, CPU time, the best of the rounds; kernels are compiled before. The last line is JSON; where
-the readings are below the bar, the exit code is 1.
+counted as read. `stage` is the whole stage with its Parquet and Beam, by what three times the texts take longer, in MB
+of whole text: short ones cost more by the row. One thread, CPU time, the best of the rounds; kernels are compiled before. The last line is JSON; where
+readings or stage are below the bar, the exit code is 1.
 """
 
 import argparse
@@ -21,6 +22,7 @@ for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
+from static_stage import stage_rate  # noqa: E402
 from text_rules import cpu_s  # noqa: E402
 
 from scoring.static_text import text_readings  # noqa: E402
@@ -88,9 +90,10 @@ def main() -> int:
     count_s = cpu_s(lambda: count_tokens(documents, max_tokens=MAX_TOKENS), flags.rounds)
     read_s = cpu_s(lambda: text_readings(documents, english, known, max_tokens=MAX_TOKENS), flags.rounds)
     speeds = {"counts": size / count_s, "readings": size / read_s, "both": size / (count_s + read_s)}
+    speeds["stage"] = stage_rate(documents, flags.rounds)
     print(json.dumps({"claim": "static text readings", "megabytes": round(size, 2), "unit": "MB/s a core",
                       **{k: round(v, 2) for k, v in speeds.items()}, "bar": BAR}))  # fmt: skip
-    return 0 if speeds["readings"] >= BAR else 1
+    return 0 if min(speeds["readings"], speeds["stage"]) >= BAR else 1
 
 
 if __name__ == "__main__":
