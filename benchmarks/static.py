@@ -6,8 +6,8 @@
 Everything that the stage does to a text is timed: the corpus counts of words and characters, and the nine readings;
 length, originality and predictability are columns of earlier stages. A row's characters beyond its excerpt are not
 counted as read. `stage` is the whole stage with its Parquet and Beam, by what three times the texts take longer, in MB
-of whole text: short ones cost more by the row. One thread, CPU time, the best of the rounds; kernels are compiled before. The last line is JSON; where
-readings or stage are below the bar, the exit code is 1.
+of whole text: short ones cost more by the row. One thread, CPU time, the best of the rounds; kernels are compiled
+before. The last line is JSON; where readings or stage are below the bar, the exit code is 1.
 """
 
 import argparse
