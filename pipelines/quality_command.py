@@ -90,7 +90,8 @@ def fit(project: Project, request: Request) -> dict[str, Any]:
     quality_folder.require_free(request.out)
     quality_folder.require_outside(request.out, config.model, project.root)
     data = _data(project, config, request)
-    told, good = quality_fit.tell(project, data.rows), np.array([r.good for r in data.rows], bool)
+    told = quality_fit.tell(project, [r.text for r in data.rows])
+    good = np.array([r.good for r in data.rows], bool)
     with quality_unfreeze.trained(project, data.config, told.texts, good, request.unfreeze, request.out) as encoder:
         used = quality_unfreeze.embedded(data.config, encoder)
         learned = quality_fit.learn(project, used, data.rows, told)

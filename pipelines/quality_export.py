@@ -16,8 +16,7 @@ from pipelines import kept_texts, quality_fit, quality_folder, quality_teacher
 from pipelines.project import Project, locked, open_project
 from scoring import model_files, onnx_export
 from scoring.errors import ConfigError, DataError
-from transforms import clean, quality, quality_values
-from transforms.clean import CleanConfig
+from transforms import quality, quality_values
 from transforms.quality import FITTED, MODEL, QualityConfig
 
 
@@ -57,7 +56,7 @@ def _scored(project: Project, config: QualityConfig, rows: int) -> Callable[[str
     if not texts:
         raise DataError("no kept row has text", where=str(project.data), remedy="run the pipeline up to dedup first")
     head = _head(project, config)
-    told = quality_values.of_texts(texts, project.section("clean", CleanConfig), clean.load())
+    told = quality_fit.tell(project, texts)
 
     def score(model: str) -> quality_values.Floats:
         own = replace(config, model=model)

@@ -85,7 +85,7 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
         check(config, kept.card)
         return kept
     rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
-    learned = learn(project, config, rows, tell(project, rows))
+    learned = learn(project, config, rows, tell(project, [r.text for r in rows]))
     stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
     head = to_file(learned, config, stamp)
     check(config, head.card)
@@ -182,9 +182,9 @@ def write(path: Path, head: HeadFile) -> None:
     files.write_json(path / "card.json", head.card)
 
 
-def tell(project: Project, rows: Sequence[Labelled]) -> Told:
-    """Returns the clean texts of `rows` and their values, by `clean` as params have it."""
-    return quality_values.of_texts([r.text for r in rows], project.section("clean", CleanConfig), clean.load())
+def tell(project: Project, texts: Sequence[str]) -> Told:
+    """Returns what `clean`, as params have it, makes of `texts`, and their values."""
+    return quality_values.of_texts(texts, project.section("clean", CleanConfig), clean.load())
 
 
 def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: Told) -> Learned:

@@ -34,7 +34,7 @@ class Trial(NamedTuple):
 
 def of_rows(project: Project, config: QualityConfig, learned: Learned, rows: Sequence[Labelled]) -> Trial:
     """Returns what the head of `learned` says of `rows`: windows, aggregate and rounding are those of the stage."""
-    told = tell(project, rows)
+    told = tell(project, [r.text for r in rows])
     content = learned.fitted.head.to_bytes()
     scorer = quality.load_scorer(config, project.root, project.runtime.threads, content)
     assert scorer is not None
