@@ -1,16 +1,18 @@
 """A corpus on disk as the stage `static` finds it: texts that every stage before it has kept."""
 
-import resource
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from text_rules import cpu_s  # noqa: E402
 
 from pipelines import params, static  # noqa: E402
 from pipelines.options import RuntimeConfig  # noqa: E402
@@ -25,17 +27,8 @@ def stage_rate(texts: Sequence[str], rounds: int) -> float:
     """Returns the MB of text a CPU second by which a larger corpus takes longer: Parquet and Beam, but no start."""
     with tempfile.TemporaryDirectory() as folder:
         few, many = (_write(Path(folder, str(n)), [*texts] * n) for n in (1, MORE))
-        spent = [min(_cpu_s(project) for _ in range(rounds + 1)) for project in (few, many)]
+        spent = [cpu_s(partial(static.run, project), rounds + 1) for project in (few, many)]
     return (MORE - 1) * sum(len(t.encode()) for t in texts) / 1e6 / (spent[1] - spent[0])
-
-
-def _cpu_s(project: Project) -> float:
-    def now() -> float:
-        return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
-    started = now()
-    static.run(project)
-    return now() - started
 
 
 def _write(root: Path, texts: Sequence[str]) -> Project:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pipelines import kept_texts, quality_fit, quality_folder, quality_teacher
-from pipelines.project import Project, locked, open_project
+from pipelines import quality_fit, quality_folder, quality_teacher
+from pipelines.project import Project, open_project
 from scoring import model_files, onnx_export
 from scoring.errors import ConfigError, DataError
 from transforms import quality, quality_values
@@ -50,9 +50,7 @@ def export(project: Project, config: QualityConfig, out: Path, rows: int) -> dic
 
 def _scored(project: Project, config: QualityConfig, rows: int) -> Callable[[str], quality_values.Floats]:
     """Returns what scores a seeded sample of the corpus by a model, as the stage does."""
-    with locked(project):
-        chosen = [kept_texts.Chosen(s, part) for s, part, _ in quality_teacher.choose(project, rows, config.seed)]
-        texts = kept_texts.read(project, chosen, quality_fit.MAX_CHARS)
+    _, texts = quality_teacher.sample(project, rows, config.seed)
     if not texts:
         raise DataError("no kept row has text", where=str(project.data), remedy="run the pipeline up to dedup first")
     head = _head(project, config)

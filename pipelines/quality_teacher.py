@@ -52,9 +52,7 @@ def teach(project: Project, config: QualityConfig, teacher: Teacher) -> Taught:
         few rows.
       DataError: there is no corpus.
     """
-    with locked(project):
-        found = choose(project, teacher.rows, config.seed)
-        texts = kept_texts.read(project, [kept_texts.Chosen(s, part) for s, part, _ in found], MAX_CHARS)
+    found, texts = sample(project, teacher.rows, config.seed)
     scores, threshold = _scores(project, config, teacher, texts)
     known = [k for k, score in enumerate(scores) if np.isfinite(score)]
     rows = [Labelled(found[k][0], texts[k], bool(scores[k] >= threshold), "teacher", found[k][2]) for k in known]
@@ -67,6 +65,18 @@ def teach(project: Project, config: QualityConfig, teacher: Teacher) -> Taught:
     }  # fmt: skip
     kept, held = ([r for r, o in zip(rows, out, strict=True) if o == side] for side in (False, True))
     return Taught(kept, held, {found[k][0]: float(scores[k]) for k in known}, card)
+
+
+def sample(project: Project, rows: int, seed: int) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Returns what `choose` does, and the clean text of each of these rows.
+
+    Raises:
+      DataError: the project holds no rows.
+    """
+    with locked(project):
+        found = choose(project, rows, seed)
+        chosen = [kept_texts.Chosen(sample_id, part) for sample_id, part, _ in found]
+        return found, kept_texts.read(project, chosen, MAX_CHARS)
 
 
 def choose(project: Project, rows: int, seed: int) -> list[tuple[str, str, str]]:

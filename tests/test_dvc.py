@@ -75,6 +75,8 @@ def test_the_order_reaches_only_plan_shard_and_report(clone: Path) -> None:
     tree["plan"]["order"] = "sorting"
     (clone / "params.yaml").write_text(yaml.safe_dump(tree, sort_keys=False))
     assert ran(sh(clone, "dvc", "repro")) == ["plan", "shard", "report"]
+    assert "plan.order" in sh(clone, "dvc", "params", "diff")
+    assert "plan.json" in sh(clone, "dvc", "metrics", "diff", "HEAD")
     sh(clone, "git", "add", "-A")
     sh(clone, "git", "commit", "-qm", "two")
     assert "plan.json" in sh(clone, "dvc", "metrics", "diff", "HEAD~1", "HEAD")
