@@ -42,8 +42,9 @@ from dedup import PROCESSES, call  # noqa: E402
 from text_rules import raw_texts  # noqa: E402
 
 from pipelines import clean as stage  # noqa: E402
-from pipelines.project import Project, open_project  # noqa: E402
-from transforms import clean, parts, schemas  # noqa: E402
+from pipelines.core.project import Project, open_project  # noqa: E402
+from transforms.clean import transform as clean  # noqa: E402
+from transforms.core import parts, schemas  # noqa: E402
 
 PART_ROWS = 1024  # many parts, so that neither tool waits for the other process at the end
 CHANGED = 0.02  # share of a copy's words that are replaced

@@ -32,8 +32,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from dedup_corpus import documents, score  # noqa: E402
 
-from transforms import parts, schemas  # noqa: E402
-from transforms.text import keys  # noqa: E402
+from transforms.core import parts, schemas  # noqa: E402
+from transforms.text.keys import keys  # noqa: E402
 
 PROCESSES = 2
 PART_ROWS = 4096

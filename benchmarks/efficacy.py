@@ -6,8 +6,8 @@
 
 A seeded share of the documents is held out, whole and never equal to another. The rest goes through gradsift's
 own stages, `ingest` to `lqs`, with params.yaml as it is shipped but for the sources: once as it is, and once with
-30 % of the documents replaced by planted junk (`scoring.degrade`). Then every arm fills one budget of tokens: that
-of `--steps`, or half of what the filters keep if that is less, as there must be something to choose from:
+30 % of the documents replaced by planted junk (`scoring.quality.degrade`). Then every arm fills one budget of tokens:
+that of `--steps`, or half of what the filters keep if that is less, as there must be something to choose from:
 
     random       all documents, in random order
     rules        what the rules of `clean` keep, in random order
@@ -50,10 +50,12 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from dedup import call  # noqa: E402
 from text_rules import raw_texts  # noqa: E402
 
-from pipelines import params, tables  # noqa: E402
+from pipelines.core import params, tables  # noqa: E402
+from pipelines.core.project import Project, open_project  # noqa: E402
 from pipelines.plan import PlanConfig  # noqa: E402
-from pipelines.project import Project, open_project  # noqa: E402
-from scoring import degrade, ordering, reference  # noqa: E402
+from scoring.order import ordering  # noqa: E402
+from scoring.quality import degrade  # noqa: E402
+from scoring.reference import train as reference  # noqa: E402
 
 STAGES = ("ingest", "clean", "dedup", "quality", "tokens", "static", "reference", "gradients", "lqs")
 COLUMNS = {

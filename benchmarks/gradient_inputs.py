@@ -11,7 +11,8 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from scoring import models, reference  # noqa: E402
+from scoring.models import load as models  # noqa: E402
+from scoring.reference import train as reference  # noqa: E402
 
 MIN_TOKENS, MAX_TOKENS = 128, 512
 Rows = list[list[int]]

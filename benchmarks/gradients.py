@@ -38,12 +38,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from gradient_inputs import Rows, documents, loaded, peak_mb, texts_of  # noqa: E402
 
-from scoring import losses, models, windows  # noqa: E402
-from scoring.costate import mean_gradient  # noqa: E402
-from scoring.gradients import Scorer  # noqa: E402
-from scoring.layers import requiring_grad, scored_layers, shapes  # noqa: E402
-from scoring.losses import Objective  # noqa: E402
-from scoring.sketches import Projection  # noqa: E402
+from scoring.gradients import losses  # noqa: E402
+from scoring.gradients.costate import mean_gradient  # noqa: E402
+from scoring.gradients.layers import requiring_grad, scored_layers, shapes  # noqa: E402
+from scoring.gradients.losses import Objective  # noqa: E402
+from scoring.gradients.scorer import Scorer  # noqa: E402
+from scoring.gradients.sketches import Projection  # noqa: E402
+from scoring.models import load as models  # noqa: E402
+from scoring.models import windows  # noqa: E402
 
 Timed = dict[str, tuple[Callable[[], object], Rows]]  # name → what is done, to which rows
 

@@ -24,7 +24,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from pipelines.stage import ORDER  # noqa: E402
+from pipelines.core.stage import ORDER  # noqa: E402
 
 LIMIT = 1.2
 

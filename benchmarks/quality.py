@@ -37,7 +37,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 import quality_inputs as inputs  # noqa: E402
 from gradient_inputs import peak_mb  # noqa: E402
 
-from scoring import encoding, models, onnx_export  # noqa: E402
+from scoring.models import encoding, onnx_export  # noqa: E402
+from scoring.models import load as models  # noqa: E402
 
 WINDOW, PEER_BATCH, FEW = 510, 32, 8
 Values = np.ndarray

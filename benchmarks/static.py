@@ -25,8 +25,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from static_stage import stage_rate  # noqa: E402
 from text_rules import cpu_s  # noqa: E402
 
-from scoring.static_text import text_readings  # noqa: E402
-from scoring.unigrams import Unigrams, count_tokens  # noqa: E402
+from scoring.static.text import text_readings  # noqa: E402
+from scoring.static.unigrams import Unigrams, count_tokens  # noqa: E402
 
 MAX_TOKENS = 2048  # params static.max_tokens
 VOCABULARY = 65_536  # params static.vocabulary
@@ -69,7 +69,7 @@ def _documentation() -> Iterator[str]:
 
 def excerpt_megabytes(documents: Sequence[str]) -> float:
     """Returns the size of what is read of the documents: text beyond the excerpts is not walked."""
-    from scoring.static_words import excerpt
+    from scoring.static.words import excerpt
 
     return sum(len(excerpt(t, MAX_TOKENS).encode()) for t in documents) / 1e6
 

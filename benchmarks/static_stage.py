@@ -14,10 +14,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from text_rules import cpu_s  # noqa: E402
 
-from pipelines import params, static  # noqa: E402
-from pipelines.options import RuntimeConfig  # noqa: E402
-from pipelines.project import Project  # noqa: E402
-from transforms import parts, schemas  # noqa: E402
+from pipelines import static  # noqa: E402
+from pipelines.core import params  # noqa: E402
+from pipelines.core.options import RuntimeConfig  # noqa: E402
+from pipelines.core.project import Project  # noqa: E402
+from transforms.core import parts, schemas  # noqa: E402
 
 PART_ROWS = 2000
 MORE = 3  # times the texts of the smaller corpus

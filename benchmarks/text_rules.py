@@ -25,9 +25,9 @@ import pyarrow as pa
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
-from transforms.text import c4, fineweb, gopher, repetition  # noqa: E402
-from transforms.text.measure import measure  # noqa: E402
-from transforms.text.normalize import normalize  # noqa: E402
+from transforms.text.normal.normalize import normalize  # noqa: E402
+from transforms.text.rules import c4, fineweb, gopher, repetition  # noqa: E402
+from transforms.text.rules.measure import measure  # noqa: E402
 
 RULES = (*gopher.RULES, *repetition.RULES, *c4.RULES, *fineweb.RULES)
 BATCH = 4096
@@ -76,8 +76,8 @@ def _made() -> Iterator[str]:
 
 def settings() -> Any:
     """Returns the stage's params with the variants and constants of datatrove."""
-    from pipelines import params
-    from transforms.clean import CleanConfig
+    from pipelines.core import params
+    from transforms.clean.transform import CleanConfig
 
     tree = params.read(ROOT / "params.yaml").tree
     section = json.loads(json.dumps(tree["clean"]))

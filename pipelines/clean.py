@@ -1,8 +1,8 @@
 """Clean every sample's text and judge it by the text rules.
 
 Reads:      samples (modality, source, text, images, image_times_s, audio), the benchmarks that params name
-Writes:     clean/ (schemas.CLEAN; lines/ and boilerplate.parquet: pipelines.boilerplate; benchmarks.arrow:
-            pipelines.decontaminate), metrics/clean.json
+Writes:     clean/ (schemas.CLEAN; lines/ and boilerplate.parquet: pipelines.passes.boilerplate; benchmarks.arrow:
+            pipelines.passes.decontaminate), metrics/clean.json
 Guarantees: one row a sample, in order; the value of every rule is stored, also of rows that pass; the
             metrics count kept and dropped rows by source and reason, and their sum is the input.
 """
@@ -14,18 +14,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines import boilerplate, conserve, decontaminate, progress, stage
-from pipelines.project import Project
-from transforms import schemas
-from transforms.clean import READS, Clean, CleanConfig
-from transforms.text import jit, pii
-from transforms.text.normalize import normalize_batch
+from pipelines.core import conserve, progress, stage
+from pipelines.core.project import Project
+from pipelines.passes import boilerplate, decontaminate
+from scoring.core import jit
+from transforms.clean.transform import READS, Clean, CleanConfig
+from transforms.core import schemas
+from transforms.text.normal.normalize import normalize_batch
+from transforms.text.pii import redact as pii
 
 
 def run(project: Project) -> None:
     """Writes the sidecar `clean` of every part of `samples`."""
     config = project.section("clean", CleanConfig)
-    if not jit.is_compiled("transforms.text.measure"):
+    if not jit.is_compiled("transforms.text.rules.measure"):
         progress.say("clean: compiling the text kernels, once on this machine (about a minute)")
     repeated = boilerplate.find(project, config.boilerplate)
     index = _index(project, config)

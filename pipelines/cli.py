@@ -31,7 +31,7 @@ DEFAULT = Path("params.yaml")
 
 def _exit(name: str, action: Callable[[], None]) -> None:
     """Runs `action` and leaves with its exit code: 0 done, 1 data, 2 configuration, 3 missing tool."""
-    from pipelines.stage import guard
+    from pipelines.core.stage import guard
 
     raise typer.Exit(guard(name, action))
 
@@ -62,7 +62,7 @@ def query(
     threshold: Annotated[list[float] | None, typer.Option(help="For whatif: its threshold, in the same order.")] = None,
 ) -> None:
     """Ask DuckDB about samples, scores, drops and shards, read-only; `whatif` tries out other thresholds."""
-    from pipelines import query as module
+    from pipelines.catalog import query as module
 
     shape: dict[str, Any] = {"csv": csv, "json": json, "parquet": parquet, "rows": rows}
     _exit("query", lambda: module.main(params, sql, **shape, rules=rule or [], thresholds=threshold or []))
@@ -78,7 +78,7 @@ def rescore(
     rows: Annotated[int, typer.Option(min=0, help="Rows shown in a table on the terminal.")] = 20,
 ) -> None:
     """Rank all rows by how far their gradients point where the chosen ones do; no model runs."""
-    from pipelines import rescore as module
+    from pipelines.catalog import rescore as module
 
     def find(project: Any) -> Any:
         if duplicates is not None:
@@ -94,7 +94,7 @@ def rules(
     json: Annotated[bool, typer.Option("--json", help="Print a JSON array, with more columns.")] = False,
 ) -> None:
     """List every rule: variant, constant, who published it, and what it dropped in the last run."""
-    from pipelines import rules_list as module
+    from pipelines.catalog import rules_list as module
 
     _exit("rules", lambda: module.main(params, json=json))
 
@@ -105,8 +105,8 @@ def explain(
     params: ParamsFile = DEFAULT,
 ) -> None:
     """Print one row's life: every value against its threshold, its scores, its shard or why it was dropped."""
-    from pipelines import explain as module
-    from pipelines.project import open_project
+    from pipelines.catalog import explain as module
+    from pipelines.core.project import open_project
 
     _exit("explain", lambda: print(module.explain(open_project(params), sample_id)))
 
@@ -115,7 +115,7 @@ def explain(
 def report(params: ParamsFile = DEFAULT) -> None:
     """Write reports/index.html anew and print the summary of the last run."""
     from pipelines import report as module
-    from pipelines.stage import run_one
+    from pipelines.core.stage import run_one
 
     def action() -> None:
         project = run_one(module.run, params, force=False, engine=None, workers=None)
@@ -127,7 +127,7 @@ def report(params: ParamsFile = DEFAULT) -> None:
 @app.command(epilog="example: gradsift doctor")
 def doctor(params: ParamsFile = DEFAULT) -> None:
     """Check ffmpeg, models, versions, disk and params; say what is wrong and how to mend it."""
-    from pipelines import doctor as module
+    from pipelines.commands import doctor as module
 
     _exit("doctor", lambda: module.main(params))
 
@@ -139,7 +139,7 @@ def ahp(
     weights: Annotated[list[str] | None, typer.Option(help="Print the matrix of these, DIMENSION=NUMBER.")] = None,
 ) -> None:
     """Check the judgements of static.ahp: weights, consistency, and a small fix as YAML; exit code 2 if they clash."""
-    from pipelines import ahp as module
+    from pipelines.commands import ahp as module
 
     _exit("ahp", lambda: module.main(params, [*(weights or []), *(more or [])]))
 
@@ -166,7 +166,7 @@ def fit(
     min_spearman: Annotated[float, typer.Option(help="Refuse a head that agrees less with its teacher.")] = 0.3,
 ) -> None:
     """Fit a quality head on labelled texts or on a teacher's scores, measure it, and write it with its model card."""
-    from pipelines import quality_command as module
+    from pipelines.quality_models import fit_command as module
 
     def action() -> None:
         columns: dict[str, Any] = {"label": label, "text": tuple(text or ["text"]), "annotator": annotator}
@@ -187,7 +187,7 @@ def export(
     rows: Annotated[int, typer.Option(help="Rows of the corpus that agreement is measured on.")] = 256,
 ) -> None:
     """Write the quality model as ONNX, in float32 and int8, and measure how far int8 agrees with it on the corpus."""
-    from pipelines import quality_export as module
+    from pipelines.quality_models import export as module
 
     _exit("quality export", lambda: module.main(params, out, model, rows))
 

@@ -1,7 +1,7 @@
 """Drop duplicates, exact and near, over all sources.
 
 Reads:      clean (key_hash, rule_quality, kept, clean_text), samples (modality)
-Writes:     dedup/ (schemas.DEDUP, and corpus.json: what the last run saw; lines/: pipelines.corpus_lines),
+Writes:     dedup/ (schemas.DEDUP, and corpus.json: what the last run saw; lines/: pipelines.passes.corpus_lines),
             metrics/dedup.json
 Guarantees: one survivor a key and a cluster, the same whatever the parts' size and order and the number of
             workers; a part whose verdicts did not change keeps its bytes, so later stages skip it; signatures
@@ -19,14 +19,16 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines import conserve, corpus_lines, progress, stage
-from pipelines.options import make_pipeline
-from pipelines.project import Project
-from scoring import files
-from scoring.errors import DataError
-from transforms import arrow_files, near, parts, schemas
-from transforms.dedup import KEYS, DedupConfig
-from transforms.dedup_steps import Corpus, FindCopies, JudgeParts, MatchBundles
+from pipelines.core import conserve, progress, stage
+from pipelines.core.options import make_pipeline
+from pipelines.core.project import Project
+from pipelines.passes import corpus_lines
+from scoring.core import files
+from scoring.core.errors import DataError
+from transforms.core import arrow_files, parts, schemas
+from transforms.dedup import near
+from transforms.dedup.exact import KEYS, DedupConfig
+from transforms.dedup.transform import Corpus, FindCopies, JudgeParts, MatchBundles
 
 MODULE = "pipelines.dedup"
 READS: parts.Reads = {"samples": near.TEXTS["samples"], "clean": [*KEYS["clean"], "clean_text"]}

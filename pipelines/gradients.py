@@ -1,8 +1,8 @@
 """Stage `gradients`: loss, gradient norm and direction of every kept text on the reference's checkpoints.
 
 Reads: data/samples (ids), data/clean, data/dedup, data/quality, data/reference; the files of `gradients.target`.
-Writes: data/gradients (parts), data/gradients/sketches (parts), data/gradients/directions (pipelines.directions),
-metrics/gradients.json.
+Writes: data/gradients (parts), data/gradients/sketches (parts), data/gradients/directions
+(pipelines.passes.directions), metrics/gradients.json.
 Guarantees: a row's values depend on its text, the reference and the directions alone, to 1e-5, but for
 `precision: auto`, where they also depend on the mode that stands beside them; a row whose gradient is not finite
 has a note and no values. A nightly increment scores new rows only.
@@ -17,13 +17,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import directions, reference, stability, stage
-from pipelines.project import Project
-from scoring.sums import ExactSum
-from transforms import gradients, parts
-from transforms.gradient_config import GradientsConfig
-from transforms.gradient_models import Recipe
-from transforms.schemas import GRADIENTS
+from pipelines import reference
+from pipelines.core import stage
+from pipelines.core.project import Project
+from pipelines.passes import directions, stability
+from scoring.core.sums import ExactSum
+from transforms.core import parts
+from transforms.core.schemas import GRADIENTS
+from transforms.gradients import transform as gradients
+from transforms.gradients.checkpoints import Recipe
+from transforms.gradients.config import GradientsConfig
 
 READS = {"clean": ["clean_text", "kept"], "dedup": ["kept"], "quality": ["kept"]}
 SKETCHES = "gradients/sketches"

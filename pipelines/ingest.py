@@ -15,15 +15,16 @@ from dataclasses import asdict
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines import claims, ingest_totals, progress, stage
-from pipelines.options import make_pipeline
-from pipelines.project import Project
-from scoring.errors import DataError
-from transforms import parts
+from pipelines.core import claims, progress, stage
+from pipelines.core.options import make_pipeline
+from pipelines.core.project import Project
+from pipelines.passes import ingest_totals
+from scoring.core.errors import DataError
+from transforms.core import parts
 from transforms.decode import tool
-from transforms.ingest import IngestConfig, IngestUnits, UnitTask
+from transforms.ingest.transform import IngestConfig, IngestUnits, UnitTask
+from transforms.ingest.units import Unit, plan
 from transforms.readers import html
-from transforms.units import Unit, plan
 
 _ROUNDS = 3
 _PAGES = ("html", "warc", "webdataset")  # readers that extract text from pages

@@ -2,7 +2,7 @@
 
 Reads: data/samples (names of parts), data/clean, data/dedup, data/quality, data/static, data/gradients; data/tokens
 where gradients were taken of a sample of the rows.
-Writes: data/lqs (and the scorer of pipelines.distilled), metrics/lqs.json.
+Writes: data/lqs (and the scorer of pipelines.passes.distilled), metrics/lqs.json.
 Guarantees: every kept row with a static score has a score; none is NaN; what a score lacks stands in
 `score_note`; bands are exact in (score, sample_id) order, whatever the size and order of parts.
 """
@@ -19,16 +19,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import canaries, distilled, stage, tables
-from pipelines.project import Project
-from scoring.errors import DataError
-from scoring.lqs import Moments, band_ends, log_norm, lqs
-from scoring.sums import ExactSum
-from transforms import canaries as junk
-from transforms import parts, schemas
-from transforms.distilled import with_features
-from transforms.lqs import Corpus, Key, ScoreRows, mix_batch, read_gradients, read_static
-from transforms.lqs_config import LqsSection
+from pipelines.core import stage, tables
+from pipelines.core.project import Project
+from pipelines.passes import canaries, distilled
+from scoring.core.errors import DataError
+from scoring.core.sums import ExactSum
+from scoring.lqs.formula import Moments, band_ends, log_norm, lqs
+from transforms.core import parts, schemas
+from transforms.lqs import canaries as junk
+from transforms.lqs.config import LqsSection
+from transforms.lqs.distilled import with_features
+from transforms.lqs.transform import Corpus, Key, ScoreRows, mix_batch, read_gradients, read_static
 
 READS = {
     "clean": ["kept"],

@@ -6,8 +6,9 @@ Only what new or changed sources need is computed: fingerprints skip the parts o
 import time
 from pathlib import Path
 
-from pipelines import progress, runner, stage
-from pipelines.project import locked, open_project
+from pipelines import runner
+from pipelines.core import progress, stage
+from pipelines.core.project import locked, open_project
 
 
 def main(path: Path) -> None:

@@ -15,13 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines import progress, stage, tables
-from pipelines.conserve import FILTERS
-from pipelines.project import Project
-from scoring import balance, files, ordering, selection
-from scoring.config import config
-from scoring.errors import DataError
-from transforms import parts, schemas
+from pipelines.core import progress, stage, tables
+from pipelines.core.conserve import FILTERS
+from pipelines.core.project import Project
+from scoring.core import files, selection
+from scoring.core.config import config
+from scoring.core.errors import DataError
+from scoring.order import balance, ordering
+from transforms.core import parts, schemas
 
 FILE = "plan.parquet"
 GROUP_ROWS = 16_384  # a row group holds whole shards: at least so many rows, but for the last

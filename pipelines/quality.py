@@ -1,8 +1,8 @@
 """Stage `quality`: a score of every text by a BERT-like model and the values of `clean`, and which rows it keeps.
 
 Reads: data/clean, data/dedup, the model, and the labels or the head's folder if params name one.
-Writes: data/quality (parts), data/quality/head and labels.parquet (pipelines.quality_fit), data/quality/also
-(pipelines.quality_also), metrics/quality.json.
+Writes: data/quality (parts), data/quality/head and labels.parquet (pipelines.quality_models.fit), data/quality/also
+(pipelines.quality_models.also), metrics/quality.json.
 Guarantees: a row's score depends on its text, the model and the head alone; a nightly increment keeps the head
 (`refresh_ratio`) and scores new rows only.
 """
@@ -11,13 +11,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines import conserve, quality_also, quality_fit, stage
-from pipelines.project import Project
-from pipelines.quality_fit import HeadFile
-from scoring import model_files, models, quality_head
-from transforms import quality
-from transforms.quality import FITTED, MODEL, QualityConfig
-from transforms.schemas import QUALITY
+from pipelines.core import conserve, stage
+from pipelines.core.project import Project
+from pipelines.quality_models import also as quality_also
+from pipelines.quality_models import fit as quality_fit
+from pipelines.quality_models.fit import HeadFile
+from scoring.models import files as model_files
+from scoring.models import load as models
+from scoring.quality import head as quality_head
+from transforms.core.schemas import QUALITY
+from transforms.quality import transform as quality
+from transforms.quality.transform import FITTED, MODEL, QualityConfig
 
 
 def run(project: Project) -> None:

@@ -15,12 +15,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pipelines import kept_texts, progress, stage
-from pipelines.kept_texts import Chosen
-from pipelines.project import Project
-from scoring import drift, files, model_files, models, reference
-from scoring.errors import DataError
-from scoring.reference import ReferenceConfig
+from pipelines.core import progress, stage
+from pipelines.core.project import Project
+from pipelines.passes import kept_texts
+from pipelines.passes.kept_texts import Chosen
+from scoring.core import drift, files
+from scoring.core.errors import DataError
+from scoring.models import files as model_files
+from scoring.models import load as models
+from scoring.reference import train as reference
+from scoring.reference.train import ReferenceConfig
 
 TRAIN = "train"  # reference.model of a reference that is trained here
 
@@ -57,7 +61,7 @@ def read_marker(project: Project) -> Marker:
 
 
 def checkpoints(project: Project, marker: Marker) -> list[str]:
-    """Returns the model names of the checkpoints of `marker`, as `scoring.models` takes them."""
+    """Returns the model names of the checkpoints of `marker`, as `scoring.models.load` takes them."""
     return [_model_name(project, marker, c["name"]) for c in marker["checkpoints"]]
 
 

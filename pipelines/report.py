@@ -14,17 +14,20 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipelines import catalog, figures, head_figures, score_figures, stage, totals, trust_figures
-from pipelines.charts import short
-from pipelines.figure import Sight
-from pipelines.project import Project
-from pipelines.results import cell, shown_text
-from pipelines.totals import Totals
-from scoring import files
-from scoring.config import config
-from transforms import parts
+from pipelines.catalog import totals
+from pipelines.catalog import views as catalog
+from pipelines.catalog.results import cell, shown_text
+from pipelines.catalog.totals import Totals
+from pipelines.core import stage
+from pipelines.core.project import Project
+from pipelines.reporting import figures, head_figures, score_figures, trust_figures
+from pipelines.reporting.charts import short
+from pipelines.reporting.figure import Sight
+from scoring.core import files
+from scoring.core.config import config
+from transforms.core import parts
 
-TEMPLATE = Path(__file__).parent / "report.html.j2"
+TEMPLATE = Path(__file__).parent / "reporting" / "report.html.j2"
 TEXT_CHARS = 400
 
 SECTIONS = (

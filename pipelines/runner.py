@@ -5,11 +5,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipelines import progress, stage
-from pipelines.options import make_pipeline
-from pipelines.project import Project, locked, open_project
-from scoring.errors import ConfigError
-from transforms.ingest import IngestConfig
+from pipelines.core import progress, stage
+from pipelines.core.options import make_pipeline
+from pipelines.core.project import Project, locked, open_project
+from scoring.core.errors import ConfigError
+from transforms.ingest.transform import IngestConfig
 from transforms.readers.files import list_files
 
 

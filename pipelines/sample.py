@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines import deps, progress, stage
-from pipelines.corpus import faults, sources, texts
-from pipelines.corpus.files import MediaFile
-from pipelines.corpus.pictures import pictures
-from pipelines.corpus.recordings import sounds, videos
-from pipelines.project import Project
-from scoring import files
-from scoring.config import config
+from pipelines.core import deps, progress, stage
+from pipelines.core.project import Project
+from pipelines.sample_corpus import faults, sources, texts
+from pipelines.sample_corpus.files import MediaFile
+from pipelines.sample_corpus.pictures import pictures
+from pipelines.sample_corpus.recordings import sounds, videos
+from scoring.core import files
+from scoring.core.config import config
 from transforms.decode import tool
 
 MANIFEST = "_manifest.json"

@@ -19,13 +19,15 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipelines import deps, progress, stage, tables
-from pipelines.options import make_pipeline
-from pipelines.project import Project
-from scoring import files
-from scoring.errors import DataError
-from transforms import manifest, parts, shard
-from transforms.shard import ShardConfig, ShardTask
+from pipelines.core import deps, progress, stage, tables
+from pipelines.core.options import make_pipeline
+from pipelines.core.project import Project
+from scoring.core import files
+from scoring.core.errors import DataError
+from transforms.core import parts
+from transforms.shard import manifest
+from transforms.shard import transform as shard
+from transforms.shard.transform import ShardConfig, ShardTask
 
 MANIFEST = "manifest.json"
 CARD = "README.md"

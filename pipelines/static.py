@@ -16,15 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines import progress, stage, tables
-from pipelines.project import Project
-from scoring import files, model_files
-from scoring.alignment import Aligner, load_aligner
-from scoring.files import file_digest
-from scoring.static import BY_LANGUAGE, TEXTUAL, Bounds, group
-from scoring.sums import ExactSum
-from transforms import parts, schemas
-from transforms.static import CountTokens, ReadDimensions, ScoreStatic, StaticConfig, no_aligner
+from pipelines.core import progress, stage, tables
+from pipelines.core.project import Project
+from scoring.core import files
+from scoring.core.files import file_digest
+from scoring.core.sums import ExactSum
+from scoring.models import files as model_files
+from scoring.static.alignment import Aligner, load_aligner
+from scoring.static.scale import BY_LANGUAGE, TEXTUAL, Bounds, group
+from transforms.core import parts, schemas
+from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, StaticConfig, no_aligner
 
 MODULE = "pipelines.static"
 KEPT = {"dedup": ["kept"], "quality": ["kept"]}

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pipelines import stage, tables
-from pipelines.project import Project
-from scoring import model_files
-from scoring.cost import TokensConfig
-from transforms import parts, schemas, tokens
+from pipelines.core import stage, tables
+from pipelines.core.project import Project
+from scoring.models import files as model_files
+from scoring.order.cost import TokensConfig
+from transforms import tokens
+from transforms.core import parts, schemas
 
 COUNTS = tuple(n for n in schemas.TOKENS_RAW.names if n.endswith("tokens"))
 

@@ -4,6 +4,8 @@ import os
 import socket
 from pathlib import Path
 
+from support.places import SHARED
+
 os.environ |= {
     "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
@@ -13,9 +15,6 @@ os.environ |= {
 }
 
 import pytest
-
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared" / "data"
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The embedded corpus in small: made once, by whichever worker needs it first; tests copy it."""
-    import small
+    from support import small
 
     own = tmp_path_factory.getbasetemp()
     return small.make_corpus((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "corpus")
@@ -52,8 +51,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def whole_run(corpus: Path) -> Path:
     """A small project that ran through, made once like the corpus; tests copy it."""
-    import whole
     from filelock import FileLock
+    from support import whole
 
     root = corpus.parents[1] / "whole"
     with FileLock(root.with_suffix(".lock")):

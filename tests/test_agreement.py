@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from builders import REPO
+from support.places import ROOT
 
 pytest.importorskip("datatrove")
-sys.path.append(str(REPO / "benchmarks"))
+sys.path.append(str(ROOT / "benchmarks"))
 import text_rules
 
 

@@ -6,13 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import prose
 import pytest
-import small
 import yaml
+from support import prose, small
+from support.places import ROOT
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).resolve().parent.parent
 ENV = os.environ | {
     "HF_HUB_OFFLINE": "1",
     "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-import command
 import duckdb
 import pytest
-import small
-import whole
-from command import ENV, ROOT, gradsift, within
+from support import command, small, whole
+from support.command import ENV, ROOT, gradsift, within
 
-from pipelines import query, stage
-from pipelines.options import RuntimeConfig, make_pipeline
-from pipelines.project import open_project
+from pipelines.catalog import query
+from pipelines.core import stage
+from pipelines.core.options import RuntimeConfig, make_pipeline
+from pipelines.core.project import open_project
 
 pytestmark = pytest.mark.slow
 

@@ -8,20 +8,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import builders
-import command
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import small
-from command import ENV, gradsift, within
+from support import builders, command, small
+from support.command import ENV, gradsift, within
 
-from pipelines import catalog
-from pipelines.project import open_project
-from scoring.errors import ConfigError, DataError, ToolError
-from scoring.reference import save_checkpoint
+from pipelines.catalog import views as catalog
+from pipelines.core.project import open_project
+from scoring.core.errors import ConfigError, DataError, ToolError
+from scoring.reference.train import save_checkpoint
 from transforms.decode import tool
-from transforms.gradient_models import write_directions
+from transforms.gradients.checkpoints import write_directions
 
 
 @pytest.fixture

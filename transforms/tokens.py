@@ -15,12 +15,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring import cost, encoding, models
-from scoring.cost import TokensConfig
-from scoring.errors import DataError
-from transforms import schemas
-from transforms.models import MapWithModel
-from transforms.parts import Part, all_kept
+from scoring.core.errors import DataError
+from scoring.models import encoding
+from scoring.models import load as models
+from scoring.order import cost
+from scoring.order.cost import TokensConfig
+from transforms.core import schemas
+from transforms.core.models import MapWithModel
+from transforms.core.parts import Part, all_kept
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from builders import empty_project
+from support.builders import empty_project
 
 from pipelines import clean, dedup, ingest
-from pipelines.project import Project
-from transforms import parts, schemas
+from pipelines.core.project import Project
+from transforms.core import parts, schemas
 
 GOOD = "The committee met on Monday to discuss the new budget, and most members agreed with that. " * 6
 PLANES = "".join(

@@ -7,12 +7,12 @@ from typing import Any
 
 import duckdb
 import pytest
-from builders import PICTURE, empty_project, sample, write_rows
-from text_corpus import NEWS, real, rows_of
+from support.builders import PICTURE, empty_project, sample, write_rows
+from support.text_corpus import NEWS, real, rows_of
 
 from pipelines import clean
-from pipelines.project import Project
-from transforms import parts, schemas
+from pipelines.core.project import Project
+from transforms.core import parts, schemas
 
 
 def written(project: Project) -> dict[str, bytes]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from builders import KEPT, empty_project, sample, write_rows
-from text_corpus import NEWS, STORIES, real, rows_of
+from support.builders import KEPT, empty_project, sample, write_rows
+from support.text_corpus import NEWS, STORIES, real, rows_of
 
 from pipelines import dedup
-from pipelines.project import Project
-from scoring.errors import DataError
-from transforms import parts, schemas
-from transforms.text import keys
+from pipelines.core.project import Project
+from scoring.core.errors import DataError
+from transforms.core import parts, schemas
+from transforms.text.keys import keys
 
 
 def written(project: Project) -> dict[str, bytes]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from builders import KEPT, PICTURE, empty_project, sample, write_rows
-from text_corpus import real
+from support.builders import KEPT, PICTURE, empty_project, sample, write_rows
+from support.text_corpus import real
 
 from pipelines import dedup
-from pipelines.project import Project
-from transforms import parts, schemas
-from transforms.text import keys
+from pipelines.core.project import Project
+from transforms.core import parts, schemas
+from transforms.text.keys import keys
 
 BASE = [" ".join(f"{w}{k}" for w in ("river", "hill", "town", "bridge", "market", "flood") for k in "abcdefghijklmnop")]
 BASE += [BASE[0].replace("river", "forest").replace("town", "village"), BASE[0].replace("e", "o")]

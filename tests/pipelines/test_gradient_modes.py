@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import text_projects
-from text_projects import TINY, texts
-from text_projects import gradient_rows as sidecar
+from support import text_projects
+from support.text_projects import TINY, texts
+from support.text_projects import gradient_rows as sidecar
 
 from pipelines import gradients, reference
-from pipelines.project import Project
-from scoring import distill
-from scoring.errors import ConfigError
-from transforms import parts
-from transforms.gradients import NOT_SAMPLED, PROXY
-from transforms.schemas import SKETCHES
+from pipelines.core.project import Project
+from scoring.core.errors import ConfigError
+from scoring.lqs import distill
+from transforms.core import parts
+from transforms.core.schemas import SKETCHES
+from transforms.gradients.transform import NOT_SAMPLED, PROXY
 
 ROWS = texts(40)
 C = TINY["checkpoints"]

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from builders import REPO
-from ingesting import ask, contents, corpus, lines, metrics, project
 from PIL import Image
+from support.ingesting import ask, contents, corpus, lines, metrics, project
+from support.places import SHIPPED
 
-from pipelines import ingest, params, stage
-from scoring.errors import ConfigError, DataError
-from transforms import features, parts, schemas
+from pipelines import ingest
+from pipelines.core import params, stage
+from scoring.core.errors import ConfigError, DataError
+from transforms.core import features, parts, schemas
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,7 @@ def test_a_new_source_and_a_new_file_leave_all_other_parts_alone(done: Path, tmp
 def test_only_units_with_media_hang_on_the_decoders(done: Path, tmp_path: Path) -> None:
     shutil.copytree(done, tmp_path, dirs_exist_ok=True)
     before = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "data/rejects").glob("*.parquet")}
-    image = {**params.read(REPO / "params.yaml").tree["ingest"]["image"], "max_side": 4}
+    image = {**params.read(SHIPPED).tree["ingest"]["image"], "max_side": 4}
     ingest.run(project(tmp_path, corpus(tmp_path), image=image))
     after = {p.name: p.stat().st_mtime_ns for p in (tmp_path / "data/rejects").glob("*.parquet")}
     changed = {n for n in before if before[n] != after[n]}

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 import yaml
-from builders import REPO
-from ingesting import ask, contents, lines, metrics
+from support.ingesting import ask, contents, lines, metrics
+from support.places import SHIPPED
 
-from pipelines import params
+from pipelines.core import params
 
 
 def write_params(root: Path, sources: Sequence[dict[str, Any]], **keys: Any) -> None:
-    tree = dict(params.read(REPO / "params.yaml").tree)
+    tree = dict(params.read(SHIPPED).tree)
     tree["ingest"] = {**tree["ingest"], "sources": list(sources), **keys}
     (root / "params.yaml").write_text(yaml.safe_dump(tree))
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ingesting import ask, metrics, project
+from support.ingesting import ask, metrics, project
 
 from pipelines import ingest
 

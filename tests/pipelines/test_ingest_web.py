@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from clips import lavfi, make
-from ingesting import ask, contents, lines, metrics, project
 from PIL import Image
+from support.clips import lavfi, make
+from support.ingesting import ask, contents, lines, metrics, project
 
 from pipelines import ingest
-from transforms import units
+from transforms.ingest import units
 
 TEXT = "Rivers carry sand and silt from the hills to the sea, and the people there live by them. "
 PAGE = f"<html><head><title>On rivers</title></head><body><article><p>{TEXT * 3}</p></article></body></html>"

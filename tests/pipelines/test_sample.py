@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from builders import REPO, empty_project
+from support.builders import empty_project
+from support.places import ROOT, SHIPPED
 
-from pipelines import params, sample
-from pipelines.corpus import faults, sources, texts
-from pipelines.project import Project
+from pipelines import sample
+from pipelines.core import params
+from pipelines.core.project import Project
 from pipelines.sample import SampleConfig
-from scoring.errors import ConfigError, ToolError
+from pipelines.sample_corpus import faults, sources, texts
+from scoring.core.errors import ConfigError, ToolError
 from transforms.decode.audio import AudioConfig, decode_audio
 from transforms.decode.errors import MediaError
 from transforms.decode.image import ImageConfig, decode_image
@@ -28,13 +30,13 @@ from transforms.decode.video import VideoConfig, decode_video
 IMAGE = ImageConfig(max_side=512, max_pixels=100_000_000, format="jpeg", quality=92, background="white")
 VIDEO = VideoConfig(fps=1.0, segment_s=60.0, max_side=512, timeout_s=60.0)
 AUDIO = AudioConfig(sample_rate_hz=16_000, segment_s=300.0, timeout_s=60.0)
-CONFIG = params.read(REPO / "params.yaml").section("sample", SampleConfig)
+CONFIG = params.read(SHIPPED).section("sample", SampleConfig)
 
 
 _OTHER = """
 import sys
 from pathlib import Path
-from builders import empty_project
+from support.builders import empty_project
 from pipelines import sample
 sample.run(empty_project(Path(sys.argv[1])))
 """
@@ -44,7 +46,7 @@ sample.run(empty_project(Path(sys.argv[1])))
 def twins(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Path]:
     """A project with the default corpus, and the root of one that another process made at the same time."""
     other = tmp_path_factory.mktemp("other")
-    env = {**os.environ, "PYTHONPATH": f"{REPO}{os.pathsep}{REPO / 'tests'}", "PYTHONHASHSEED": "4711"}
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}", "PYTHONHASHSEED": "4711"}
     with subprocess.Popen([sys.executable, "-c", _OTHER, str(other)], env=env, cwd=other) as process:
         made = empty_project(tmp_path_factory.mktemp("sample"))
         sample.run(made)
@@ -154,11 +156,11 @@ def test_texts_are_long_enough_and_named(folder: Path) -> None:
 
 
 def test_clean_texts_pass_gopher(folder: Path) -> None:
-    from transforms.clean import CleanConfig
-    from transforms.text import gopher, repetition
-    from transforms.text.measure import measure
+    from transforms.clean.transform import CleanConfig
+    from transforms.text.rules import gopher, repetition
+    from transforms.text.rules.measure import measure
 
-    config = params.read(REPO / "params.yaml").section("clean", CleanConfig)
+    config = params.read(SHIPPED).section("clean", CleanConfig)
     texts = [row["text"] for row in rows(folder, "texts.jsonl") if row.get("fault") is None]
     array = pa.array(texts, pa.large_string())
     values = measure(array, ["en"] * len(texts), np.ones(len(texts), bool), config).values
@@ -170,7 +172,7 @@ def test_clean_texts_pass_gopher(folder: Path) -> None:
 
 
 def test_no_file_names_a_place_of_this_machine(folder: Path) -> None:
-    hidden = [str(p).encode() for p in (folder, REPO, sys.prefix, sys.base_prefix)]
+    hidden = [str(p).encode() for p in (folder, ROOT, sys.prefix, sys.base_prefix)]
     assert [n for n, data in contents(folder).items() if any(h in data for h in hidden)] == []
 
 
@@ -255,14 +257,14 @@ def test_sounds_decode(folder: Path) -> None:
 
 
 def test_more_recordings_than_kinds_are_not_copies() -> None:
-    from pipelines.corpus.recordings import sounds
+    from pipelines.sample_corpus.recordings import sounds
 
     made = [s.data for s in sounds(8, seed=7)]
     assert made[0] != made[6]
 
 
 def test_a_missing_encoder_is_a_tool_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipelines.corpus import recordings
+    from pipelines.sample_corpus import recordings
 
     broken = recordings.Sound("x.wav", "sine=d=1", ("-c:a", "no_such_encoder"), "x")
     monkeypatch.setattr(recordings, "_SOUNDS", (broken,))

@@ -9,16 +9,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import planned
 import pyarrow.parquet as pq
 import pytest
+from support import planned
+from support.places import ROOT
 
-from pipelines import plan, shard, stage
-from pipelines.project import Project
-from scoring.errors import DataError
-from transforms import parts, schemas
-
-ROOT = Path(__file__).resolve().parents[2]
+from pipelines import plan, shard
+from pipelines.core import stage
+from pipelines.core.project import Project
+from scoring.core.errors import DataError
+from transforms.core import parts, schemas
 
 
 def shards(project: Project) -> list[Path]:
@@ -219,8 +219,9 @@ LIMITED = """
 import resource, sys
 sys.path[:0] = [sys.argv[2], sys.argv[2] + "/tests"]
 from pathlib import Path
-import planned
-from pipelines import shard, stage
+from support import planned
+from pipelines import shard
+from pipelines.core import stage
 project = planned.make_project(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
 sys.exit(stage.guard("shard", lambda: shard.run(project)))
@@ -256,7 +257,7 @@ KILLED = """
 import os, signal, sys
 sys.path[:0] = [sys.argv[2], sys.argv[2] + "/tests"]
 from pathlib import Path
-import planned
+from support import planned
 
 replace, renamed = os.replace, []
 

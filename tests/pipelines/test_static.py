@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scored_corpus
 import yaml
+from support import scored_corpus
+from support.places import ROOT, SHIPPED
 
-from pipelines import stage, static, tables
-from pipelines.params import Params
-from pipelines.project import Project
-from scoring.static import DIMENSIONS
-from transforms import parts, schemas
-from transforms.static import StaticConfig, load_unigrams
+from pipelines import static
+from pipelines.core import stage, tables
+from pipelines.core.params import Params
+from pipelines.core.project import Project
+from scoring.static.scale import DIMENSIONS
+from transforms.core import parts, schemas
+from transforms.static.transform import StaticConfig, load_unigrams
 
 ROWS = [scored_corpus.row(n) for n in range(36)]
 
@@ -132,7 +134,7 @@ def test_no_parts_at_all(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_worker_processes_write_the_same_bytes(tmp_path: Path, done: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(scored_corpus.builders.REPO))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     project = scored_corpus.write(tmp_path, ROWS, 10, runtime={"engine": "processes"})
     static.run(Project(project.root, project.params, project.section("runtime", type(project.runtime))))
     for path in project.folder("static").rglob("*.parquet"):
@@ -141,7 +143,7 @@ def test_worker_processes_write_the_same_bytes(tmp_path: Path, done: Project, mo
 
 
 def test_contradicting_judgements_are_found_before_anything_runs(tmp_path: Path, capsys: Any) -> None:
-    tree = yaml.safe_load((scored_corpus.builders.REPO / "params.yaml").read_text())
+    tree = yaml.safe_load(SHIPPED.read_text())
     tree["static"]["ahp"] |= {"length": [9, 0.2] * 5 + [9], "coherence": [9, 0.2, 9]}
     read = Params(tmp_path / "params.yaml", {"static": tree["static"]})
     assert stage.guard("static", lambda: read.section("static", StaticConfig)) == 2
@@ -152,7 +154,7 @@ def test_contradicting_judgements_are_found_before_anything_runs(tmp_path: Path,
 
 def test_the_command_scores_a_folder(tmp_path: Path) -> None:
     project = scored_corpus.write(tmp_path, ROWS[:12], 5)
-    (tmp_path / "params.yaml").write_text((scored_corpus.builders.REPO / "params.yaml").read_text())
+    (tmp_path / "params.yaml").write_text(SHIPPED.read_text())
     assert static.main(["--params", str(tmp_path / "params.yaml")]) == 0
     with tables.connect(project) as connection:
         rows = tables.zipped(project, {"samples": ["sample_id"], "static": ["static_score"]})

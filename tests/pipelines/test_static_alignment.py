@@ -3,17 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-import builders
 import pytest
-import scored_corpus
-import tiny_clip
 from PIL import Image
+from support import builders, scored_corpus, tiny_clip
 
 from pipelines import static
-from pipelines.project import Project
-from pipelines.stage import guard
-from scoring.alignment import load_aligner
-from transforms import parts
+from pipelines.core.project import Project
+from pipelines.core.stage import guard
+from scoring.static.alignment import load_aligner
+from transforms.core import parts
 
 CAPTION = "A hill, the river."
 

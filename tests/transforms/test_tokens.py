@@ -3,20 +3,21 @@
 import dataclasses
 import io
 
-import builders
 import numpy as np
-import prose
 import pyarrow as pa
 import pytest
 from PIL import Image
+from support import builders, prose
+from support.places import SHIPPED
 
-from pipelines import params
-from scoring import models
-from scoring.cost import TokensConfig
-from scoring.errors import DataError
-from transforms import features, schemas, tokens
+from pipelines.core import params
+from scoring.core.errors import DataError
+from scoring.models import load as models
+from scoring.order.cost import TokensConfig
+from transforms import tokens
+from transforms.core import features, schemas
 
-CONFIG = params.read(builders.REPO / "params.yaml").section("tokens", TokensConfig)
+CONFIG = params.read(SHIPPED).section("tokens", TokensConfig)
 SOUND = {"bytes": b"RIFF", "path": "a.wav"}
 
 

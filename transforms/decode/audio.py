@@ -9,7 +9,7 @@ from typing import Any
 
 import ffmpeg
 
-from scoring.config import config
+from scoring.core.config import config
 from transforms.decode import tool
 from transforms.decode.errors import MediaError
 from transforms.decode.probe import MediaInfo, probe

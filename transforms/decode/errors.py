@@ -1,13 +1,13 @@
 """The one exception of decoding: an expected failure of one file, to be turned into a reject by the caller."""
 
-from transforms.rejects import REASONS
+from transforms.core.rejects import REASONS
 
 
 class MediaError(Exception):
     """A file that does not decode, wholly or from some point on.
 
     Attributes:
-      reason: a code of `transforms.rejects.REASONS`.
+      reason: a code of `transforms.core.rejects.REASONS`.
       message: what happened, with the value.
       tail: the decoder's last words; empty where it said nothing.
     """

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from PIL import Image, ImageCms, ImageColor, UnidentifiedImageError
 
-from scoring.config import config
+from scoring.core.config import config
 from transforms.decode.errors import MediaError
 from transforms.decode.probe import sniff
 

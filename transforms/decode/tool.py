@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
-from scoring.errors import ToolError
+from scoring.core.errors import ToolError
 from transforms.decode.errors import MediaError
 
 # `level` marks each line of stderr with its level, so that facts and faults can be told apart.

@@ -12,7 +12,7 @@ from typing import Any
 import ffmpeg
 from PIL import Image
 
-from scoring.config import config
+from scoring.core.config import config
 from transforms.decode import tool
 from transforms.decode.audio import (
     PADDING_S,

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from scoring.errors import ConfigError
+from scoring.core.errors import ConfigError
+from transforms.core.schemas import PARTS
 from transforms.readers.source import SourceConfig
-from transforms.schemas import PARTS
 
 _OWN = (*PARTS, "plan", "shards", "reference")  # folders below data/ that other stages write
 

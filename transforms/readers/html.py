@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scoring.errors import ToolError
+from scoring.core.errors import ToolError
 from transforms.readers.base import BrokenError, Extent, Fault, Item, Record, chunks, excerpt, too_large, unreadable
 from transforms.readers.columns import Columns
 from transforms.readers.fields import Repair

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from transforms.worker import die_with_parent
+from transforms.core.worker import die_with_parent
 
 REQUEST = struct.Struct("<?HQ")  # whether it is HTML, bytes of the charset's name, bytes of the page
 ANSWER = struct.Struct("<Q")  # bytes of the JSON behind it

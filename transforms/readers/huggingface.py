@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scoring.errors import ConfigError
+from scoring.core.errors import ConfigError
 from transforms.readers.base import Extent, Fault, Item, Record
 
 _SAVED = ("state.json", "dataset_dict.json")

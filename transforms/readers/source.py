@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from scoring.config import config
+from scoring.core.config import config
 
 FIELDS = ("id", "text", "label", "domain", "image", "images", "video", "audio")
 Format = Literal[

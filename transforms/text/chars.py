@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from transforms.text.jit import kernel
+from scoring.core.jit import kernel
 from transforms.text.tables import BLANK
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)

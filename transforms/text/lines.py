@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.jit import kernel
 from transforms.text.chars import avalanche
-from transforms.text.jit import kernel
 from transforms.text.utf8 import own_buffers
 
 _K1 = np.uint64(0x9E3779B97F4A7C15)

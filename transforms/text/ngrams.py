@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from transforms.text.jit import kernel
+from scoring.core.jit import kernel
 from transforms.text.scan import table_size
 
 Array = np.ndarray[Any, Any]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoring.core.jit import kernel
 from transforms.text.chars import characters, few_characters, hashed, point
-from transforms.text.jit import kernel
 from transforms.text.tables import (
     ALPHA,
     DIGIT,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.errors import ToolError
+from scoring.core.errors import ToolError
 from transforms.text.utf8 import buffers
 from transforms.text.words import UNSPACED
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from scoring.kept import kept
+from scoring.core.table_cache import kept
 from transforms.text.words import INVISIBLE, RUNS, punctuation
 from transforms.text.words import UNSPACED as UNSPACED_RANGES
 

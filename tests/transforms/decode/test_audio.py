@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clips import AUDIO, lavfi, make, samples
+from support.clips import AUDIO, lavfi, make, samples
 
 from transforms.decode import audio
 from transforms.decode.audio import AudioConfig, AudioSegment, decode_audio

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clips import IMAGE, pixels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps
+from support.clips import IMAGE, pixels
 
 from transforms.decode.errors import MediaError
 from transforms.decode.image import ImageConfig, decode_image, fit

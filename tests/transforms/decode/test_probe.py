@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from clips import lavfi, make
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from support.clips import lavfi, make
 
 from transforms.decode.errors import MediaError
 from transforms.decode.probe import Kind, probe, sniff

@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scoring.errors import ToolError
+from scoring.core.errors import ToolError
 from transforms.decode import tool
 from transforms.decode.errors import MediaError
 

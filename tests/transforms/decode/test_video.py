@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from clips import AUDIO, IMAGE, VIDEO, lavfi, make, pixels, samples
+from support.clips import AUDIO, IMAGE, VIDEO, lavfi, make, pixels, samples
 
 from transforms.decode import tool
 from transforms.decode.errors import MediaError

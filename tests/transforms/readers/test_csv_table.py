@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import faults, read
+from support.reading import faults, read
 
 from transforms.readers.csv_table import read_csv
 

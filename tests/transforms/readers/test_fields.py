@@ -10,7 +10,7 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading import source
+from support.reading import source
 
 from transforms.readers.base import Record
 from transforms.readers.columns import Columns

@@ -5,9 +5,9 @@ import os
 from pathlib import Path
 
 import pytest
-from reading import source
+from support.reading import source
 
-from scoring.errors import ConfigError
+from scoring.core.errors import ConfigError
 from transforms.readers.base import compression
 from transforms.readers.files import list_files
 from transforms.readers.kinds import media_kind, reader_of

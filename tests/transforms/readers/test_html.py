@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading import extent, faults, read, source
+from support.reading import extent, faults, read, source
 
-from scoring.errors import ToolError
+from scoring.core.errors import ToolError
 from transforms.readers import html, html_worker
 from transforms.readers.base import Fault, Record
 from transforms.readers.html import Extractor, Page, PageError, extracted, read_html, versions

@@ -6,9 +6,9 @@ from pathlib import Path
 import datasets
 import pytest
 from PIL import Image
-from reading import read, source
+from support.reading import read, source
 
-from scoring.errors import ConfigError
+from scoring.core.errors import ConfigError
 from transforms.readers.base import Extent
 from transforms.readers.columns import Columns
 from transforms.readers.fields import Media, to_fields

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import read
+from support.reading import read
 
 from transforms.readers import base
 from transforms.readers.json_array import Scanner, read_json

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import extent, faults, read
+from support.reading import extent, faults, read
 
 from transforms.readers.base import Record
 from transforms.readers.jsonl import read_jsonl

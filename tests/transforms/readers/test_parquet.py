@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from reading import extent, faults, read, source
+from support.reading import extent, faults, read, source
 
 from transforms.readers import parquet
 from transforms.readers.base import Record

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from reading import source
+from support.reading import source
 
 from transforms.readers.columns import Columns
 from transforms.readers.source import HtmlConfig

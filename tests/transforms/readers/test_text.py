@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reading import faults, read
+from support.reading import faults, read
 
 from transforms.readers.text import read_text
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import LIMIT, extent, faults, read
+from support.reading import LIMIT, extent, faults, read
 
 from transforms.readers.base import Fault, Record
 from transforms.readers.html import Page

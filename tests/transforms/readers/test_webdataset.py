@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reading import extent, faults, read
+from support.reading import extent, faults, read
 
 from transforms.readers.base import Fault, Record
 from transforms.readers.html import Page

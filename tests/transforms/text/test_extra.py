@@ -1,7 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from transforms import schemas
+from transforms.core import schemas
 from transforms.text import extra
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
+from support.text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 
 from transforms.text.lines import hash_lines, remove_lines
 

@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
-from measuring import values
-from text_oracle import FIRST_IS_SLOW, TEXTS
+from support.measuring import values
+from support.text_oracle import FIRST_IS_SLOW, TEXTS
 
-from scoring.errors import ToolError
+from scoring.core.errors import ToolError
 from transforms.text import scan
 from transforms.text.segment import cuts
 

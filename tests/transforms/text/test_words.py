@@ -2,10 +2,10 @@ import sys
 import unicodedata
 
 import pytest
-import text_oracle
 from hypothesis import given
-from measuring import values
-from text_oracle import FIRST_IS_SLOW
+from support import text_oracle
+from support.measuring import values
+from support.text_oracle import FIRST_IS_SLOW
 
 from transforms.text import scan, words
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.rules import Rule
+from transforms.core.rules import Rule
 
 RULE = Rule("shouting", "clean", "extra_shouting", "max", "extra.shouting", "too many letters are capitals")
 BOUND = 0.5

@@ -1,0 +1,180 @@
+"""`gradsift query`: SQL, or a shipped query by name, on the catalog; nothing that it runs can write.
+
+Reads: `data/catalog.duckdb`, which it builds when a part is newer, and the parts behind its views.
+Writes: the table, CSV, JSON or Parquet that the user asked for.
+Guarantees: one SELECT a call; results are streamed, so memory does not grow with their length.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.catalog import views as catalog
+from pipelines.catalog import whatif
+from pipelines.catalog.results import Result, shown_text, write_csv, write_json, write_parquet, write_table
+from pipelines.core.project import Project, open_project
+from scoring.core.errors import ConfigError
+
+BATCH_ROWS = 2048
+SQL = Path(__file__).parent / "sql"
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*", re.IGNORECASE)
+_DEFAULT = re.compile(r"^-- \$(\w+) = (-?[\d.]+)", re.MULTILINE)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\b(?:\s+ANALYZE\b|\s*\([^()]*\))?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A query of `pipelines/sql`: what it answers, its text, and the defaults of its parameters."""
+
+    name: str
+    description: str
+    sql: str
+    defaults: Mapping[str, float]
+
+
+def shipped() -> dict[str, Shipped]:
+    """Returns the shipped queries by name; their first line, a comment, says what they answer."""
+    return {f.stem: _shipped(f.stem, f.read_text(encoding="utf-8")) for f in sorted(SQL.glob("*.sql"))}
+
+
+def _shipped(name: str, sql: str) -> Shipped:
+    defaults = {key: float(v) if "." in v else int(v) for key, v in _DEFAULT.findall(sql)}
+    return Shipped(name, sql.split("\n", 1)[0].removeprefix("--").strip(), sql, defaults)
+
+
+@contextmanager
+def run_query(project: Project, text: str, values: Mapping[str, Any] | None = None) -> Iterator[Result]:
+    """Yields the result of `text`: SQL, or the name of a shipped query whose `$` parameters are `values`.
+
+    Raises:
+      ConfigError: the SQL is wrong, is more than one statement, or does anything but read.
+      DataError: there are no samples yet.
+    """
+    import duckdb
+
+    sql, bound = _resolve(text, values or {})
+    with catalog.reading(project) as connection:
+        try:
+            _check(sql)
+            relation = connection.sql(sql, params=bound or None)
+            yield Result(list(relation.columns), relation.to_arrow_reader(BATCH_ROWS))
+        except duckdb.Error as error:
+            raise ConfigError(_message(error), where="the query", remedy=_remedy(connection, error)) from error
+
+
+def _resolve(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    known = shipped()
+    name = text.strip()
+    if name in known:
+        return known[name].sql, {**known[name].defaults, **values}
+    if _NAME.fullmatch(name):
+        raise ConfigError(f"no such query: {name}", remedy=f"one of {', '.join(known)}, or SQL")
+    return text, dict(values)
+
+
+def _check(sql: str) -> None:
+    """Raises ConfigError unless `sql` is one statement that only reads; the connection refuses files as well."""
+    import duckdb
+
+    found = duckdb.extract_statements(sql)
+    if len(found) != 1:
+        raise ConfigError(f"one statement at a time, not {len(found)}", where="the query", remedy="run them one by one")
+    kind = found[0].type.name
+    if kind == "SELECT" or (kind == "EXPLAIN" and _explains_select(sql)):
+        return
+    remedy = "use SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, SHOW or EXPLAIN of one of these"
+    if kind == "MULTI":
+        remedy = "a PIVOT needs its values named: PIVOT … ON column IN ('a', 'b') …"
+    raise ConfigError(f"a query only reads, this is {kind}", where="the query", remedy=remedy)
+
+
+def _explains_select(sql: str) -> bool:
+    """Returns whether what is explained is a SELECT: EXPLAIN ANALYZE runs its statement, COPY included."""
+    import duckdb
+
+    match = _EXPLAIN.match(sql)
+    try:
+        return bool(match) and [s.type.name for s in duckdb.extract_statements(sql[match.end() :])] == ["SELECT"]  # type: ignore[union-attr]
+    except duckdb.Error:
+        return False
+
+
+def _message(error: Exception) -> str:
+    """Returns DuckDB's words; those that quote a value must not steer the terminal."""
+    return shown_text(re.sub(r"\n\n+", "\n", str(error)))
+
+
+def _remedy(connection: Any, error: Exception) -> str:
+    """Returns what exists, for a name that does not; a view that is missing is a stage that has not run."""
+    import duckdb
+
+    if not isinstance(error, duckdb.CatalogException | duckdb.BinderException):
+        return "`gradsift query` alone lists the shipped queries; docs/queries.md describes the views"
+    views = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+    return f"views so far: {', '.join(views)}; DESCRIBE lists the columns of one; others come with their stages"
+
+
+def main(
+    path: Path,
+    text: str | None,
+    *,
+    csv: bool,
+    json: bool,
+    parquet: Path | None,
+    rows: int,
+    rules: Sequence[str] = (),
+    thresholds: Sequence[float] = (),
+) -> None:
+    """Prints the result of `text` as a table of `rows` rows, or writes it as asked; without `text`, lists queries.
+
+    `parquet` is a path, or `-` for standard output. `rules` and `thresholds` are pairs for `whatif`.
+    """
+    asks_whatif = text is not None and text.strip() == "whatif"
+    if (rules or thresholds) and not asks_whatif:
+        raise ConfigError(
+            "--rule and --threshold belong to whatif", remedy="gradsift query whatif --rule CODE --threshold NUMBER"
+        )
+    if text is None:
+        print(listing())
+        return
+    if csv + json + (parquet is not None) > 1:
+        raise ConfigError("--csv, --json and --parquet exclude each other", remedy="ask for one of them")
+    project = open_project(path)
+    try:
+        if asks_whatif:
+            changes = whatif.changes(rules, thresholds)
+            with whatif.answer(project, changes) as result:
+                told = not (csv or json or parquet)
+                if told:
+                    print(whatif.heading(project, changes))
+                _write(result, csv=csv, json=json, parquet=parquet, rows=rows)
+                if told:
+                    print(whatif.LEGEND)
+        else:
+            with run_query(project, text) as result:
+                _write(result, csv=csv, json=json, parquet=parquet, rows=rows)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(result: Result, *, csv: bool, json: bool, parquet: Path | None, rows: int) -> None:
+    if parquet is not None:
+        write_parquet(result, parquet)
+    elif csv or json:
+        (write_csv if csv else write_json)(result, sys.stdout)
+    else:
+        write_table(result, rows)
+
+
+def listing() -> str:
+    """Returns the shipped queries, one a line with what each answers."""
+    known = {**{q.name: q.description for q in shipped().values()}, "whatif": whatif.DESCRIPTION}
+    width = max(map(len, known))
+    return "\n".join(f"{name:<{width}}  {description}" for name, description in known.items())

@@ -1,0 +1,1 @@
+"""One module a command that belongs to no stage."""

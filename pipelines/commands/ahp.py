@@ -1,0 +1,145 @@
+"""`gradsift ahp`: the weights that `static.ahp` gives, whether its judgements agree, and the smallest fix if not.
+
+Reads: params; unlike every other command, judgements that contradict each other too.
+Writes: nothing; a proposed matrix is printed as YAML for `static.ahp`.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.core import params
+from scoring.core.errors import ConfigError
+from scoring.static import ahp
+from transforms.core.schemas import STATIC_DIMENSIONS
+from transforms.static.transform import StaticConfig
+
+Floats = npt.NDArray[np.float64]
+Entries = Mapping[tuple[int, int], float]
+
+_RATIO = "max_consistency_ratio"
+_ANY = 1e9  # a consistency ratio that no matrix has
+_FARTHEST = 9.0  # Saaty's scale ends here
+_BAR = 40  # characters
+_SHOWN = 5
+
+
+class Judgements(NamedTuple):
+    """The matrix of `static.ahp`, consistent or not, and the ratio that it must keep to."""
+
+    matrix: Floats  # (12, 12)
+    max_ratio: float
+
+
+def read(path: Path) -> Judgements:
+    """Returns the judgements that stand in params file `path`.
+
+    Raises:
+      ConfigError: the section is wrong in any other way than by contradiction.
+    """
+    found = params.read(path)
+    section = found.tree.get("static")
+    if not isinstance(section, dict) or not isinstance(section.get(_RATIO), int | float):
+        found.section("static", StaticConfig)  # says what is wrong
+        section = {}
+    loose = params.Params(path, {"static": {**section, _RATIO: _ANY}})
+    return Judgements(loose.section("static", StaticConfig).matrix, float(section[_RATIO]))
+
+
+def report(found: Judgements) -> Iterator[str]:
+    """Yields the weights, λmax and CR, and the judgements that fit the others least."""
+    got = ahp.priorities(found.matrix)
+    width = max(map(len, STATIC_DIMENSIONS))
+    for k in np.argsort(-got.weights, kind="stable"):
+        bar = "█" * max(1, round(_BAR * got.weights[k] / got.weights.max()))
+        yield f"{STATIC_DIMENSIONS[k]:<{width}}  {got.weights[k]:.4f}  {bar}"
+    yield ""
+    yield f"λmax {got.lambda_max:.3f}, CR {got.consistency_ratio:.4f}, at most {found.max_ratio:g} ({_RATIO})"
+    yield "the judgements that fit the others least:"
+    for j in ahp.most_inconsistent(found.matrix, got.weights, _SHOWN):
+        pair = f"{STATIC_DIMENSIONS[j.row]} against {STATIC_DIMENSIONS[j.column]}"
+        yield f"  {pair}: {j.value:.4g}, consistent would be {j.consistent:.3g}"
+
+
+def as_yaml(matrix: Floats, changed: Entries | None = None) -> Iterator[str]:
+    """Yields the lines of `static.ahp`; behind a row, what the `changed` entries of it were."""
+    width = max(map(len, STATIC_DIMENSIONS)) + 1
+    yield "  ahp:"
+    for i, name in enumerate(STATIC_DIMENSIONS[:-1]):
+        row = ", ".join(f"{v:.4g}" for v in matrix[i, i + 1 :])
+        was = [f"{STATIC_DIMENSIONS[j]} was {old:.4g}" for (k, j), old in (changed or {}).items() if k == i]
+        yield f"    {name + ':':<{width}} [{row}]" + (f"  # {', '.join(was)}" if was else "")
+
+
+def from_weights(given: Sequence[str]) -> Floats:
+    """Returns the (12, 12) matrix of importances such as `length=3`; a dimension that is not named has 1.
+
+    Raises:
+      ConfigError: a dimension is unknown, an importance no number above 0, or two are more than 9 times apart.
+    """
+    weights = dict.fromkeys(STATIC_DIMENSIONS, 1.0)
+    for item in given:
+        name, _, value = item.partition("=")
+        if name not in weights:
+            raise ConfigError(f"no dimension {name!r}", where=item, remedy=f"use {', '.join(STATIC_DIMENSIONS)}")
+        weights[name] = _importance(value, item)
+    values = np.array(list(weights.values()))
+    if values.max() > _FARTHEST * values.min() * (1 + 1e-9):
+        raise ConfigError(
+            f"importances of {values.min():g} and {values.max():g} are more than {_FARTHEST:g} times apart",
+            where=" ".join(given),
+            remedy="keep them within 9 times of each other; those not named are 1",
+        )
+    return values[:, None] / values[None, :]
+
+
+def _importance(value: str, item: str) -> float:
+    try:
+        found = float(value)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found > 0):
+        raise ConfigError(f"no importance {value!r}", where=item, remedy="give a number above 0, such as length=3")
+    return found
+
+
+def check(path: Path) -> None:
+    """Prints the report on params file `path`, and a fix where the judgements contradict each other.
+
+    Raises:
+      ConfigError: they do.
+    """
+    found = read(path)
+    print("\n".join(report(found)))
+    changes = ahp.mend(found.matrix, max_ratio=found.max_ratio)
+    if changes == {}:
+        print("consistent")
+        return
+    if changes is not None:
+        print("\n".join(_fix(found, changes)))
+    raise ConfigError(
+        f"the pairwise judgements contradict each other: CR is above {found.max_ratio:g}",
+        where=f"{path}, static.ahp",
+        remedy=f"raise {_RATIO}: no change of single entries helps"
+        if changes is None
+        else "paste the proposal over static.ahp, or mend the entries above by hand",
+    )
+
+
+def _fix(found: Judgements, changes: Entries) -> Iterator[str]:
+    mended = ahp.with_entries(found.matrix, changes)
+    ratio = ahp.priorities(mended).consistency_ratio
+    yield f"\nproposal: {len(changes)} changed, CR {ratio:.4f}; for params, under static:"
+    yield from as_yaml(mended, {entry: found.matrix[entry] for entry in changes})
+
+
+def main(path: Path, weights: Sequence[str]) -> None:
+    """Checks `static.ahp` of params file `path`; with `weights`, prints a consistent matrix of them instead."""
+    if weights:
+        print("\n".join(as_yaml(from_weights(weights))))
+    else:
+        check(path)

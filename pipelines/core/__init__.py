@@ -1,0 +1,1 @@
+"""What every stage needs to run: project, params, Beam options, progress, fingerprints, conservation."""

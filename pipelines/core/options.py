@@ -1,0 +1,70 @@
+"""Beam engines: which runner carries the transforms, and with what flags."""
+
+import logging
+import shlex
+import sys
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from scoring.core.config import config
+from scoring.core.errors import ConfigError
+
+MOST = 1024
+FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
+
+
+@config
+class RuntimeConfig:
+    """How stages run; never what they compute, so a change here invalidates nothing."""
+
+    engine: str  # local | processes | the name of any Beam runner
+    workers: int  # worker processes of the engine `processes`
+    threads: int  # torch threads a worker
+    beam_args: tuple[str, ...]  # further flags for the runner
+
+    def __post_init__(self) -> None:
+        if self.workers < 1 or self.threads < 1:
+            raise ValueError(f"workers and threads must be at least 1, not {self.workers} and {self.threads}")
+        if self.workers > MOST or self.threads > MOST:
+            raise ValueError(f"workers and threads must be at most {MOST}, not {self.workers} and {self.threads}")
+
+
+def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
+    """Returns an empty pipeline on the engine of `runtime`.
+
+    Raises:
+      ConfigError: Beam knows no such runner, or it is one that goes to the network unasked.
+    """
+    if runtime.engine in FETCHING:
+        raise ConfigError(
+            f"{runtime.engine} first tries to fetch another engine from the network",
+            where="runtime.engine",
+            remedy="use local or processes, which run on this machine",
+        )
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # the error itself carries the traceback
+    arguments = list(runtime.beam_args)
+    if runtime.engine == "processes":
+        arguments.append(f"--direct_num_workers={runtime.workers}")
+    try:
+        return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
+    except ValueError as error:
+        what = "no such engine" if "Unexpected pipeline runner" in str(error) else f"{runtime.engine} cannot start"
+        remedy = "use local, processes, or a Beam runner with the flags it needs in runtime.beam_args"
+        raise ConfigError(f"{what}: {error}", where="runtime.engine", remedy=remedy) from error
+
+
+def _runner(engine: str) -> Any:
+    if engine not in ("local", "processes"):
+        return engine
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+    return FnApiRunner(default_environment=_worker_processes() if engine == "processes" else None)
+
+
+def _worker_processes() -> Any:
+    from apache_beam.transforms.environments import SubprocessSDKEnvironment
+
+    command = f"exec {shlex.quote(sys.executable)} -m transforms.core.worker"
+    return SubprocessSDKEnvironment.from_command_string(command_string=command)

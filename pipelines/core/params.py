@@ -1,0 +1,136 @@
+"""The one strict reader of `params.yaml`: unknown key, wrong type, missing key → the dotted path.
+
+A section belongs to the config class named in `SECTIONS`, beside the logic it configures. Defaults
+stand in `params.yaml` alone; only optional keys of `ingest.sources` have them in code.
+"""
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from scoring.core.errors import ConfigError
+
+C = TypeVar("C")
+
+SECTIONS = {
+    "runtime": "pipelines.core.options:RuntimeConfig",
+    "sample": "pipelines.sample:SampleConfig",
+    "ingest": "transforms.ingest.transform:IngestConfig",
+    "clean": "transforms.clean.transform:CleanConfig",
+    "dedup": "transforms.dedup.exact:DedupConfig",
+    "quality": "transforms.quality.transform:QualityConfig",
+    "tokens": "scoring.order.cost:TokensConfig",
+    "reference": "scoring.reference.train:ReferenceConfig",
+    "gradients": "transforms.gradients.config:GradientsConfig",
+    "static": "transforms.static.transform:StaticConfig",
+    "lqs": "transforms.lqs.config:LqsSection",
+    "plan": "pipelines.plan:PlanConfig",
+    "shard": "transforms.shard.transform:ShardConfig",
+    "report": "pipelines.report:ReportConfig",
+}
+
+
+@dataclass(frozen=True)
+class Params:
+    """The raw tree of one params file; sections become config objects on demand."""
+
+    path: Path
+    tree: Mapping[str, Any]
+
+    def section(self, name: str, kind: type[C]) -> C:
+        """Returns section `name` as a `kind`.
+
+        Raises:
+          ConfigError: with the dotted path, the value and what is wanted.
+        """
+        if name not in self.tree:
+            raise ConfigError(f"missing section: {name}", where=str(self.path), remedy=f"add `{name}:`")
+        return _validate(kind, name, self.tree[name], self.path)
+
+    def check(self) -> None:
+        """Validates every section, so that a run never fails hours later on a typing slip."""
+        unknown = sorted(set(self.tree) - set(SECTIONS))
+        if unknown:
+            raise ConfigError(
+                f"unknown section: {', '.join(unknown)}",
+                where=str(self.path),
+                remedy=f"use one of {', '.join(SECTIONS)}",
+            )
+        for name, target in SECTIONS.items():
+            module, kind = target.split(":")
+            self.section(name, getattr(importlib.import_module(module), kind))
+
+
+def read(path: Path) -> Params:
+    """Returns the params that stand in `path`.
+
+    Raises:
+      ConfigError: the file is missing, or is not a YAML mapping with unique keys.
+    """
+    import yaml
+
+    try:
+        tree = yaml.load(path.read_text(encoding="utf-8"), _unique_loader())  # noqa: S506 (a SafeLoader)
+    except FileNotFoundError:
+        raise ConfigError(
+            "no params file", where=str(path), remedy="run inside a gradsift project, or pass --params FILE"
+        ) from None
+    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"cannot read params: {error}", where=str(path), remedy="mend the file: it is YAML in UTF-8"
+        ) from error
+    if not isinstance(tree, dict):
+        raise ConfigError(
+            "params are not a mapping of sections", where=str(path), remedy="begin from the shipped params.yaml"
+        )
+    return Params(path, tree)
+
+
+def _unique_loader() -> type:
+    """Returns a SafeLoader that refuses a key given twice (YAML's silent last-one-wins loses work)."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [self.construct_object(k, deep=True) for k, _ in node.value]
+            twice = sorted({str(k) for k in keys if keys.count(k) > 1})
+            if twice:
+                raise yaml.YAMLError(f"key given twice: {', '.join(twice)} (line {node.start_mark.line + 1})")
+            return super().construct_mapping(node, deep)
+
+    return Loader
+
+
+def _validate(kind: type[C], name: str, value: Any, path: Path) -> C:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(value, default=str))
+    except ValidationError as error:
+        raise ConfigError(
+            "\n".join(_sentences(name, error)),
+            where=str(path),
+            remedy="mend the keys above; the comments in the shipped params.yaml say what each takes",
+        ) from error
+
+
+def _sentences(name: str, error: Any) -> Iterator[str]:
+    for fault in error.errors(include_url=False, include_context=False):
+        dotted = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in fault["loc"])
+        if fault["type"] == "unexpected_keyword_argument":
+            yield f"{name}{dotted}: unknown key (value {fault['input']!r})"
+        elif fault["type"] == "missing":
+            yield f"{name}{dotted}: missing key"
+        else:
+            yield f"{name}{dotted}: {_with_value(fault)}"
+
+
+def _with_value(fault: Any) -> str:
+    """Returns what is wrong and the value; a check of ours over a whole section names its value itself."""
+    if fault["type"] == "value_error":
+        return str(fault["msg"].removeprefix("Value error, "))
+    shown = repr(fault["input"])
+    return f"{fault['msg']}, not {shown if len(shown) < 200 else shown[:200] + '…'}"

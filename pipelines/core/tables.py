@@ -1,0 +1,85 @@
+"""Part folders as DuckDB relations: sidecars zipped by position into wide rows."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pipelines.core.project import Project
+from scoring.core.errors import DataError
+from transforms.core import parts, schemas
+
+MEMORY_LIMIT = "2GB"  # DuckDB spills beyond it
+
+Columns = Mapping[str, Sequence[str]]  # folder → columns
+
+
+def connect(project: Project) -> Any:
+    """Returns an in-memory DuckDB connection that spills to the project's disk."""
+    import duckdb
+
+    spill = project.data / ".duckdb"
+    spill.mkdir(parents=True, exist_ok=True)
+    settings = {"temp_directory": str(spill), "memory_limit": MEMORY_LIMIT, "preserve_insertion_order": True}
+    return duckdb.connect(config=settings)
+
+
+@contextmanager
+def working(project: Project) -> Iterator[Any]:
+    """Yields a connection for work that spills; closes it.
+
+    Raises:
+      DataError: the disk or the memory is full.
+    """
+    import duckdb
+
+    with connect(project) as connection:
+        try:
+            yield connection
+        except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
+            raise DataError(
+                f"DuckDB cannot go on: {error}",
+                where=str(project.data / ".duckdb"),
+                remedy="free disk space, run again",
+            ) from error
+
+
+def quote(text: str) -> str:
+    """Returns `text` as an SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def scan(folder: Path) -> str:
+    """Returns the SQL that reads all parts of `folder`, in the order of their names.
+
+    Raises:
+      DataError: the folder holds no part.
+    """
+    if not parts.names(folder):
+        raise DataError("no parts to read", where=str(folder), remedy="run the stage that writes them: gradsift run")
+    literal = str(folder).replace("[", "[[]")
+    return f"read_parquet({quote(literal + '/' + parts.PATTERN)})"
+
+
+def zipped(project: Project, columns: Columns) -> str:
+    """Returns a SELECT of `columns` zipped by position; column c of folder f is named f_c if c repeats."""
+    counts: dict[str, int] = {}
+    for wanted in columns.values():
+        for column in wanted:
+            counts[column] = counts.get(column, 0) + 1
+    picked = [
+        f'"{folder}"."{column}" AS "{column if counts[column] == 1 else folder.replace("/", "_") + "_" + column}"'
+        for folder, wanted in columns.items()
+        for column in wanted
+    ]
+    tables = " POSITIONAL JOIN ".join(f'{scan(project.folder(f))} AS "{f}"' for f in columns)
+    return f"SELECT {', '.join(picked)} FROM {tables}"
+
+
+def wide_columns(folders: Sequence[str]) -> dict[str, list[str]]:
+    """Returns every column of `folders` but the payloads and the repeated `sample_id`."""
+    payload = {"images", "audio", "text", "clean_text"}
+    return {
+        f: [c for c in schemas.PARTS[f].names if c not in payload and (c != "sample_id" or f == folders[0])]
+        for f in folders
+    }

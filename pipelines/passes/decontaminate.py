@@ -1,0 +1,49 @@
+"""The index of benchmark items that stage `clean` looks texts up in.
+
+Reads:      the files named in `clean.decontaminate.benchmarks`
+Writes:     clean/benchmarks.arrow
+Guarantees: the index is built anew when a byte of a benchmark, the params or the code changes, and only then.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from pipelines.core import progress, stage
+from pipelines.core.project import Project
+from transforms.clean import benchmarks
+from transforms.core import arrow_files
+from transforms.readers.text_source import sources_digest
+from transforms.text.decontaminate.overlap import DecontaminateConfig
+
+MODULE = "pipelines.passes.decontaminate"
+
+
+class Prepared(NamedTuple):
+    """The file of the index, None without benchmarks; its digest; benchmark → its `items` and `skipped` rows."""
+
+    path: Path | None
+    digest: str
+    counts: dict[str, dict[str, int]]
+
+
+def prepare(project: Project, config: DecontaminateConfig, clean: benchmarks.Clean, how: object) -> Prepared:
+    """Returns the index of the benchmarks of `config`; the one on disk where nothing has changed.
+
+    `clean` brings items to the normal form of the texts that will be looked up; `how` are its params.
+
+    Raises:
+      ConfigError, DataError: as `benchmarks.build_index`.
+    """
+    path = project.folder("clean") / "benchmarks.arrow"
+    if not config.benchmarks:
+        path.unlink(missing_ok=True)
+        return Prepared(None, "", {})
+    content = sources_digest(project.root, config.benchmarks, benchmarks.USE)
+    wanted = stage.fingerprint(MODULE, [config.ngram, config.min_words, how], [content])
+    record = arrow_files.recorded(path)
+    if record.get("fingerprint") != wanted:
+        progress.say(f"clean: reading {len(config.benchmarks)} benchmarks")
+        index, counts = benchmarks.build_index(project.root, config, clean)
+        record = {"fingerprint": wanted, "counts": counts}
+        benchmarks.save_index(path, index, **record)
+    return Prepared(path, wanted, record["counts"])

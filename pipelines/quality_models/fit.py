@@ -1,0 +1,287 @@
+"""The head of the quality stage: what it learns from, fitted or kept, and how well it does on rows unseen.
+
+Reads: data/samples (ids), data/clean, data/dedup, the model, and the labels if params name some.
+Writes: data/quality/head (the head and its card), data/quality/labels.parquet.
+Guarantees: the head depends on the rows of the corpus and the seed, not on how they lie in parts, and is kept
+until its training rows have changed by more than `refresh_ratio`.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipelines.core import deps, progress
+from pipelines.core.project import Project
+from pipelines.quality_models import weak_labels
+from scoring.core import drift, files
+from scoring.core.errors import ConfigError, DataError
+from scoring.models import encoding, windows
+from scoring.models import load as models
+from scoring.quality import figures as quality_figures
+from scoring.quality import head as quality_head
+from scoring.quality.head import Fitted, Head, Labelled
+from transforms.clean import transform as clean
+from transforms.clean.transform import CleanConfig
+from transforms.core import parts
+from transforms.core.schemas import LABELS_FILE
+from transforms.quality import labels
+from transforms.quality import transform as quality
+from transforms.quality import values as quality_values
+from transforms.quality.transform import QualityConfig
+from transforms.quality.values import Told
+
+MAX_CHARS = 20_000  # of a text that is learned from
+LEARNED_WINDOWS = 2  # of it that the model reads
+
+_REMEDY = "give more or cleaner labels (quality.labels), another quality.model, or a lower min_heldout_f1"
+_FITTING_FIELDS = ("window_tokens", "stride_tokens", "batch_tokens", "train_rows", "folds", "seed")
+
+
+class HeadFile(NamedTuple):
+    """A head as it lies on disk, and the card that tells of it."""
+
+    content: bytes
+    card: dict[str, Any]
+
+
+class Learned(NamedTuple):
+    """A fitted head and the rows that it was fitted on."""
+
+    rows: list[Labelled]
+    told: Told
+    embeddings: encoding.Floats
+    fitted: Fitted
+
+    @property
+    def good(self) -> quality_head.Bools:
+        """(n,) which rows are good."""
+        return np.array([r.good for r in self.rows], bool)
+
+
+def folder(project: Project) -> Path:
+    """Returns the folder of the fitted head."""
+    return project.folder("quality") / "head"
+
+
+def remove(project: Project) -> None:
+    """Removes the fitted head and the table of labels."""
+    shutil.rmtree(folder(project), ignore_errors=True)
+    (project.data / LABELS_FILE).unlink(missing_ok=True)
+
+
+def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | None:
+    """Returns the head to score with: the one on disk if it is still good, else a new one, written.
+
+    None when the corpus holds too few rows with text to learn from.
+
+    Raises:
+      DataError: the head is worse on unseen rows than `min_heldout_f1`, or the annotators disagree too much.
+    """
+    judged = _judged(project, config)
+    sources = [] if config.labels else weak_labels.choose(project, config.train_rows, config.seed)
+    if not judged and weak_labels.too_few(sources):
+        progress.say("quality: too few rows with text to fit a head on; every row is kept, unscored")
+        return None
+    row_ids = [f"{j.text_id}:{j.verdict:d}" for j in judged] or [f"{s.sample_id}:{s.kind}" for s in sources]
+    key = _key(project, config, model)
+    kept = None if project.force else _reusable(folder(project), key, row_ids, config.refresh_ratio)
+    if kept:
+        check(config, kept.card)
+        return kept
+    rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
+    learned = learn(project, config, rows, tell(project, [r.text for r in rows]))
+    stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
+    head = to_file(learned, config, stamp)
+    check(config, head.card)
+    _write_labels(project, config, judged, learned)
+    write(folder(project), head)
+    return head
+
+
+def _judged(project: Project, config: QualityConfig) -> list[labels.Judged]:
+    """Returns the labelled texts that most annotators agree on."""
+    if config.labels is None:
+        return []
+    found = labels.read_judged(project.root, config.labels, config.good_labels)
+    remedy = f"add rows, or correct quality.good_labels, now {sorted(config.good_labels)}"
+    labels.require_classes(found, ", ".join(config.labels.paths), remedy)
+    return [j for j in found if j.verdict is not None]
+
+
+def labelled(judged: labels.Judged) -> Labelled:
+    """Returns a judged text as a row to learn from; it must have a verdict."""
+    return Labelled(judged.text_id, judged.text[:MAX_CHARS], bool(judged.verdict), "label")
+
+
+def _agreement(config: QualityConfig, judged: Sequence[labels.Judged]) -> dict[str, Any]:
+    return {"agreement": labels.agreement_summary(judged, config.labels)} if config.labels else {}
+
+
+def _key(project: Project, config: QualityConfig, model: str) -> str:
+    values = {name: getattr(config, name) for name in _FITTING_FIELDS}
+    rules = project.params.tree["clean"]
+    return parts.digest(deps.code_version("pipelines.quality"), model, values, rules, config.labels is None)
+
+
+def _reusable(path: Path, key: str, row_ids: Sequence[str], refresh_ratio: float) -> HeadFile | None:
+    """Returns the head on disk if model, code and params are those of `key` and its rows are nearly `row_ids`."""
+    try:
+        head = _read(path)
+    except (OSError, ValueError):
+        return None
+    if head.card.get("key") != key or head.card["head"] != digest(head.content):
+        return None
+    return head if drift.distance(head.card["row_ids"], row_ids) <= refresh_ratio else None
+
+
+def _read(path: Path) -> HeadFile:
+    return HeadFile((path / "head.safetensors").read_bytes(), json.loads((path / "card.json").read_bytes()))
+
+
+def load(path: Path, config: QualityConfig, model: str) -> HeadFile:
+    """Returns the head that `gradsift quality fit` wrote into folder `path`, for the model of digest `model`.
+
+    Raises:
+      ConfigError: there is none, it is damaged, or it is of another model.
+    """
+    remedy = "fit one: gradsift quality fit LABELS --out FOLDER; or set quality.head to fitted"
+    try:
+        head = _read(path)
+        of, names = head.card["model_digest"], Head.from_bytes(head.content).names
+    except Exception as error:  # safetensors has errors of its own
+        raise ConfigError(f"no quality head can be read: {error}", where=str(path), remedy=remedy) from error
+    if head.card["head"] != digest(head.content):
+        raise ConfigError("head.safetensors is not the file that card.json tells of", where=str(path), remedy=remedy)
+    if of != model or names[:-1] != quality_values.NAMES:
+        what = f"another model than {config.model}: {head.card['model']}" if of != model else "other values of a text"
+        raise ConfigError(f"the quality head was fitted on {what}", where=str(path), remedy=remedy)
+    return head
+
+
+def digest(content: bytes) -> str:
+    """Returns the 128-bit hex digest of a head file."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def check(config: QualityConfig, card: Mapping[str, Any], remedy: str = _REMEDY) -> None:
+    """Raises DataError if a head is poor, or the judges of its labels disagree more than params allow."""
+    f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
+    if f1 < config.min_heldout_f1:
+        raise DataError(
+            f"the quality head tells good from bad too poorly: F1 {f1:.3f} on {card['rows']['unseen']} unseen rows",
+            where=f"quality.min_heldout_f1 is {config.min_heldout_f1}; by origin: {card['detected']}",
+            remedy=remedy,
+        )
+    if alpha is not None and alpha < config.min_alpha:
+        raise DataError(
+            f"the annotators agree too little: Krippendorff's alpha is {alpha:.3f}, below {config.min_alpha}",
+            where="quality.labels, quality.min_alpha",
+            remedy="judge the disputed rows again, sharpen the guideline, or lower quality.min_alpha",
+        )
+
+
+def write(path: Path, head: HeadFile) -> None:
+    """Writes head and card, the card last: it names the head that it belongs to."""
+    files.write_atomic(path / "head.safetensors", lambda place: Path(place).write_bytes(head.content))
+    files.write_json(path / "card.json", head.card)
+
+
+def tell(project: Project, texts: Sequence[str]) -> Told:
+    """Returns what `clean`, as params have it, makes of `texts`, and their values."""
+    return quality_values.of_texts(texts, project.section("clean", CleanConfig), clean.load())
+
+
+def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: Told) -> Learned:
+    """Returns a head fitted on `rows` and what is told of them, with what heads that have not seen a row say of it.
+
+    Raises:
+      ConfigError: a class has fewer than 20 rows with words in them.
+    """
+    progress.say(f"quality: fitting a head on {len(rows)} rows")
+    embeddings, able = embed(project, config, told.texts)
+    kept = [r for r, a in zip(rows, able, strict=True) if a]
+    good = np.array([r.good for r in kept], bool)
+    if min(good.sum(), (~good).sum()) < quality_head.MIN_ROWS:
+        raise ConfigError(
+            f"too few rows with text: {good.sum()} good, {(~good).sum()} other; {quality_head.MIN_ROWS} of each needed",
+            where="quality.labels" if config.labels else "quality", remedy="give more labelled rows",
+        )  # fmt: skip
+    picked = np.flatnonzero(able)
+    told = Told(told.values[picked], [told.texts[k] for k in picked], [told.languages[k] for k in picked])
+    chars = np.array([len(t) for t in told.texts], np.float64)
+    folds = quality_head.folds_of(kept, config.folds, config.seed)
+    fitted = quality_head.fit(embeddings[picked], told.values, chars, good, folds, quality_values.NAMES)
+    return Learned(kept, told, embeddings[picked], fitted)
+
+
+def embed(project: Project, config: QualityConfig, texts: Sequence[str]) -> tuple[encoding.Floats, quality_head.Bools]:
+    """Returns (n, d) the mean embedding of a few windows of each text, and (n,) which texts have tokens."""
+    tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, models.load_encoder)
+    cuts = learned_windows(tokenizer, config, texts)
+    flat = encoding.embed(model, tokenizer, [w for row in cuts for w in row], config.batch_tokens)
+    ends = np.cumsum([len(row) for row in cuts])
+    found = np.zeros((len(texts), flat.shape[1] if len(flat) else 0), np.float32)
+    for n, (row, end) in enumerate(zip(cuts, ends, strict=True)):
+        if row:
+            found[n] = flat[end - len(row) : end].mean(axis=0)
+    return found, np.array([bool(row) for row in cuts], bool)
+
+
+def learned_windows(tokenizer: Any, config: QualityConfig, texts: Sequence[str]) -> list[list[encoding.Ints]]:
+    """Returns the windows of each text that are learned from; none of a text without tokens."""
+    window, stride = config.window_tokens, config.stride_tokens
+    return [
+        [ids[start:end].copy() for start, end in windows.spans(len(ids), window, stride, LEARNED_WINDOWS)]
+        for ids in encoding.token_ids(tokenizer, texts)
+    ]
+
+
+def to_file(learned: Learned, config: QualityConfig, stamp: dict[str, Any]) -> HeadFile:
+    """Returns the head and its card: data, figures on rows unseen, and `stamp`."""
+    content, good, both = learned.fitted.head.to_bytes(), learned.good, learned.fitted.unseen["both"]
+    groups = {"domain": [r.domain for r in learned.rows], "language": learned.told.languages}
+    chars = np.array([len(t) for t in learned.told.texts], np.float64)
+    card = {
+        **stamp,
+        "kind": "labels" if config.labels else "weak labels",
+        "labels": config.labels.name if config.labels else None,
+        "model": config.model,
+        "head": digest(content),
+        "row_ids_digest": parts.digest(stamp.get("row_ids", [])),
+        "rows": {"good": int(good.sum()), "bad": int((~good).sum()), "unseen": len(good), "folds": config.folds},
+        "heldout": quality_figures.evaluate(both, good),
+        "detected": quality_figures.detected(learned.rows, both),
+        **quality_figures.figures(learned.fitted, good, chars, groups),
+    }
+    return HeadFile(content, card)
+
+
+def _write_labels(project: Project, config: QualityConfig, judged: Sequence[labels.Judged], learned: Learned) -> None:
+    """Writes the table of labelled rows to look at again; removes that of an earlier run without labels."""
+    path = project.data / LABELS_FILE
+    if not judged:
+        path.unlink(missing_ok=True)
+        return
+    by_id = {r.row_id: n for n, r in enumerate(learned.rows)}
+    known = [j for j in judged if j.text_id in by_id]
+    picked = [by_id[j.text_id] for j in known]
+    ids = _sample_ids(project, [learned.told.texts[k] for k in picked])
+    table = labels.review_rows(
+        known, learned.fitted.unseen["both"][picked], learned.embeddings[picked], config.review, sample_ids=ids
+    )
+    labels.write_labels(path, table)
+
+
+def _sample_ids(project: Project, texts: Sequence[str]) -> list[str | None]:
+    """Returns the id of a row of the corpus that has the same clean text, for each text."""
+    found: dict[str, str] = {}
+    wanted = set(texts)
+    for batch in parts.iter_columns(project.data, parts.names(project.folder("samples")), {"clean": ["clean_text"]}):
+        rows = zip(batch["clean.clean_text"].to_pylist(), batch["sample_id"].to_pylist(), strict=True)
+        found |= {text: sample_id for text, sample_id in rows if text in wanted and text not in found}
+    return [found.get(text) for text in texts]

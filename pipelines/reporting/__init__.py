@@ -1,0 +1,1 @@
+"""The report: figures, charts and the page's template."""

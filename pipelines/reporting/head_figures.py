@@ -1,0 +1,102 @@
+"""Figures of the quality head on rows that it has not seen, where one was fitted, and of further quality models."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipelines.reporting import charts
+from pipelines.reporting.charts import Frame
+from pipelines.reporting.figure import Figure, Sight
+
+WAYS = {  # of metrics/quality.json → what a row was judged by
+    "length": "length alone",
+    "rules": "values of the text",
+    "model": "the encoder alone",
+    "both": "both: the head",
+}
+GROUPS = {"language": "auc_by_language", "domain": "auc_by_domain"}
+LISTED = 30
+
+_FIGURES = {
+    "AUC": "auc", "F1": "f1", "calibration error": "calibration_error", "AUC at like length": "auc_at_like_length",
+}  # fmt: skip
+
+
+def ways(sight: Sight) -> Figure | None:
+    """Returns how well the head tells good rows from others, against its parts and against length alone."""
+    head = _head(sight)
+    if not head:
+        return None
+    found = {way: head["ways"][way] for way in WAYS}
+    rows = [(WAYS[way], *(_told(found[way][name]) for name in _FIGURES.values())) for way in WAYS]
+    title = "Does the quality head earn its place?"
+    bars = [(WAYS[way], round(found[way]["auc"], 3)) for way in WAYS]
+    return Figure(
+        "head", title,
+        f"{_learned(head)} {_gain(found)} AUC: the share of pairs in which the good row stands above the other; at "
+        "like length, among pairs of the same fifth of lengths.",
+        charts.bars(Frame("head", title, _gain(found)), bars), ("judged by", *_FIGURES), rows, open=True,
+    )  # fmt: skip
+
+
+def groups(sight: Sight) -> Figure | None:
+    """Returns the AUC of each way by language and domain, the head's lowest first."""
+    listed = sorted(_by_group(_head(sight)), key=lambda found: (found[2]["both"], found[:2]))
+    if not listed:
+        return None
+    rows = [(name, kind, *(_told(aucs[way]) for way in WAYS)) for kind, name, aucs in listed[:LISTED]]
+    more = f" The {LISTED} lowest of {len(listed)} are shown." if len(listed) > LISTED else ""
+    return Figure(
+        "head_groups", "Where is the quality head weak?",
+        f"AUC on rows unseen, by language and domain; 0.5 is chance. Small groups are left out.{more}",
+        columns=("group", "of", *WAYS.values()), rows=rows, open=True,
+    )  # fmt: skip
+
+
+def further(sight: Sight) -> Figure | None:
+    """Returns what the models of `quality.also` say of the rows, a line a model."""
+    found = sight.metrics("quality").get("also")
+    if not found:
+        return None
+    rows = [
+        (name, told["model"], f"{told['rows']:,}", ", ".join(f"{q:.3g}" for q in told["quartiles"]) or "–",
+         _told(told["coverage"]), ", ".join(f"{label} {n:,}" for label, n in told["by_label"].items()) or "–")
+        for name, told in found.items()
+    ]  # fmt: skip
+    return Figure(
+        "also", "What do the further models say?",
+        "Scores of the models of quality.also over the rows that the main score looks at; no row is dropped for them.",
+        columns=("column", "model", "rows", "least, quartiles, largest", "text covered", "rows by label"),
+        rows=rows, open=True,
+    )  # fmt: skip
+
+
+def _head(sight: Sight) -> Mapping[str, Any]:
+    """Returns what the metrics tell of a fitted head, or nothing."""
+    head = sight.metrics("quality").get("head") or {}
+    return head if "ways" in head else {}
+
+
+def _by_group(head: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, float]]]:
+    for kind, key in GROUPS.items():
+        yield from ((kind, name, aucs) for name, aucs in head.get(key, {}).items())
+
+
+def _told(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _learned(head: Mapping[str, Any]) -> str:
+    """Returns what the head learned from, and how far its annotators agree."""
+    said = f"{head['rows']['unseen']:,} rows with {head['kind']}, each judged by a head that has not seen it."
+    agreement = head.get("agreement")
+    if not agreement:
+        return said
+    alpha = "not defined" if agreement["alpha"] is None else _told(agreement["alpha"])
+    return f"{said} Krippendorff's alpha of the labels is {alpha}; {agreement['disputed']:,} rows are disputed."
+
+
+def _gain(found: Mapping[str, Mapping[str, float]]) -> str:
+    """Returns what the head has over the best of its parts and of length."""
+    best = max((way for way in WAYS if way != "both"), key=lambda way: found[way]["auc"])
+    gain = f"{found['both']['auc'] - found[best]['auc']:+.3f}".replace("-", "−")
+    return f"The head has an AUC of {_told(found['both']['auc'])}, {gain} against the best single way ({WAYS[best]})."

@@ -1,0 +1,66 @@
+"""Figures that say how far the scores can be trusted: what junk they see through, and what they hang on."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipelines.reporting import charts
+from pipelines.reporting.charts import Frame
+from pipelines.reporting.figure import Figure, Sight, not_run
+
+SIGNALS = {  # of metrics/lqs.json → what the table calls it
+    "score": "final score",
+    "static": "static",
+    "lqs": "LQS",
+    "formula": "its formula alone",
+    "low_norm": "small gradient",
+    "predictability": "predictability",
+}
+_CHANCE = 0.5
+
+
+def canaries(sight: Sight) -> Figure:
+    """Returns how often each score puts a good row above junk, by kind of junk."""
+    key, title = "canaries", "Does the score know junk?"
+    found = sight.metrics("lqs")
+    signals = found.get("canary_auc_by_signal") or {}
+    if not signals:
+        why = "The scores were not tried: there is no reference, or lqs.canaries.rows is 0."
+        return Figure(key, title, missing=why if "lqs_z" in sight.columns else not_run("lqs"))
+    kinds = list(signals["score"])
+    rows = [(kind.replace("_", " "), *(f"{signals[s][kind]:.2f}" for s in SIGNALS if s in signals)) for kind in kinds]
+    worst = min(signals["score"].items(), key=lambda item: item[1])
+    frame = Frame(key, title, f"The final score is weakest on {worst[0].replace('_', ' ')}: {worst[1]:.2f}.")
+    return Figure(
+        key, title,
+        f"{found['canaries']:,} rows that are never shipped: the share of pairs in which a good row scores above a bad "
+        f"one (AUC; {_CHANCE} is chance, 0 crowns junk). Bars: the final score.",
+        charts.bars(frame, [(kind.replace("_", " "), round(value, 3)) for kind, value in signals["score"].items()]),
+        ("junk", *(name for s, name in SIGNALS.items() if s in signals)), rows, open=True,
+    )  # fmt: skip
+
+
+def stability(sight: Sight) -> Figure:
+    """Returns how alike rows are ranked when checkpoint, precision or seed changes."""
+    key, title = "stability", "How stable are the gradient scores?"
+    found, ran = sight.metrics("gradients").get("stability") or {}, "grad_norm" in sight.columns
+    if not found:
+        return Figure(key, title, missing="Too few rows have gradients." if ran else not_run("gradients"))
+    rows = [(what, "constant" if value is None else f"{value:.3f}") for what, value in _correlations(found)]
+    return Figure(
+        key, title, f"Rank correlations (Spearman) over {found['rows']:,} scored rows; 1 is the same order.",
+        columns=("between", "correlation"), rows=rows, open=True,
+    )  # fmt: skip
+
+
+def _correlations(found: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+    for column, values in found["checkpoints"].items():
+        for n, value in enumerate(values, start=1):
+            yield f"{column.replace('_', ' ')} at checkpoints {n} and {n + 1}", value
+    for name, words in (
+        ("sketch_against_exact", "cosine with the target: int8 sketches and exact"),
+        ("seed_against_seed", "cosine with the target: rows chosen by this seed and by the next"),
+    ):
+        if name in found:
+            yield words, found[name]
+    if found.get("conflict_rate") is not None:
+        yield "share of pairs of rows whose gradients point against each other", found["conflict_rate"]

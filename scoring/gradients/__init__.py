@@ -1,0 +1,1 @@
+"""Exact per-sample gradient norms, dot products and sketches, in one batched pass."""

@@ -1,0 +1,1 @@
+"""LQS: the formulas, and the distilled scorer."""

@@ -1,0 +1,1 @@
+"""Models: find, load, encode, cut into windows, run as torch or ONNX."""

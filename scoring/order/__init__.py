@@ -1,0 +1,1 @@
+"""Order, cost and balance of what training reads."""

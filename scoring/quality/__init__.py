@@ -1,0 +1,1 @@
+"""The quality head: values of the text, additive model, labels and their agreement."""

@@ -1,0 +1,1 @@
+"""The reference model: a small causal transformer and its optimizer."""

@@ -1,0 +1,55 @@
+"""The index on disk: built once, and anew when anything that it hangs on changes."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+from support.builders import empty_project
+
+from pipelines.core.project import Project
+from pipelines.passes import decontaminate
+from transforms.clean.benchmarks import load_index
+from transforms.readers.source import TextSource
+from transforms.text.decontaminate.overlap import DecontaminateConfig
+
+
+def same(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+    return texts
+
+
+def config(ngram: int = 5, *, benchmarks: int = 1) -> DecontaminateConfig:
+    found = (TextSource(name="sky", paths=("b.jsonl",)),) * benchmarks
+    return DecontaminateConfig(benchmarks=found, ngram=ngram, min_words=2, max_overlap=0.5)
+
+
+def write(project: Project, *texts: str) -> None:
+    (project.root / "b.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+
+
+def test_it_is_built_anew_only_when_something_changes(tmp_path: Path) -> None:
+    project = empty_project(tmp_path)
+    write(project, "why is the sky so blue", "no")
+    first = decontaminate.prepare(project, config(), same, "NFC")
+    assert first.path is not None
+    assert first.counts == {"sky": {"items": 1, "skipped": 1}}
+    assert load_index(first.path).items.to_pylist() == ["sky:0"]
+    written = first.path.stat().st_mtime_ns
+    assert decontaminate.prepare(project, config(), same, "NFC") == first
+    assert first.path.stat().st_mtime_ns == written
+    digests = {first.digest}
+    for ngram, how in ((6, "NFC"), (6, "NFKC")):
+        digests.add(decontaminate.prepare(project, config(ngram), same, how).digest)
+    write(project, "why is the sky so grey", "no")
+    digests.add(decontaminate.prepare(project, config(6), same, "NFKC").digest)
+    assert len(digests) == 4
+    first.path.write_bytes(b"half of it")
+    assert decontaminate.prepare(project, config(6), same, "NFKC").counts["sky"]["items"] == 1
+
+
+def test_without_benchmarks_there_is_none(tmp_path: Path) -> None:
+    project = empty_project(tmp_path)
+    write(project, "why is the sky so blue")
+    built = decontaminate.prepare(project, config(), same, "NFC")
+    assert built.path is not None
+    assert decontaminate.prepare(project, config(benchmarks=0), same, "NFC") == (None, "", {})
+    assert not built.path.exists()

@@ -1,0 +1,1 @@
+"""The stage `clean`: its transform, config, boilerplate lines and benchmark index."""

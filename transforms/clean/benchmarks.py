@@ -1,0 +1,88 @@
+"""Benchmark files become an index of their items' n-grams, and the index a file that workers map.
+
+A row without enough words is no item and is counted. How the files are read: `text_source`.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from scoring.core.errors import ConfigError
+from transforms.core import arrow_files
+from transforms.readers import text_source
+from transforms.text.decontaminate.overlap import DecontaminateConfig, Index, make_index, ngram_pairs
+
+Clean = Callable[[pa.LargeStringArray], pa.LargeStringArray]
+
+USE = text_source.Use("benchmark", "params, clean.decontaminate.benchmarks")
+_BATCH_ITEMS = 4096
+_ARRAYS = ("hashes", "starts", "postings", "sizes", "lengths", "filter", "items")
+
+
+def build_index(root: Path, config: DecontaminateConfig, clean: Clean) -> tuple[Index, dict[str, dict[str, int]]]:
+    """Returns the index of all benchmarks of `config`, and benchmark → its `items` and `skipped` rows.
+
+    `clean` brings items to the normal form of the texts that will be looked up.
+
+    Raises:
+      ConfigError, DataError: as `text_source.read_texts`; or a benchmark has no item of `min_words` words.
+    """
+    items, counts = _Items(config), {}
+    for benchmark in text_source.by_name(config.benchmarks):
+        before, read = len(items.names), 0
+        for texts in _batches(text_source.read_texts(root, benchmark, USE), clean):
+            items.add(benchmark.name, read, texts)
+            read += len(texts)
+        kept = len(items.names) - before
+        counts[benchmark.name] = {"items": kept, "skipped": read - kept}
+        if not kept:
+            what = f"benchmark {benchmark.name} is empty: none of its {read} rows has {config.min_words} words"
+            raise ConfigError(what, where=USE.where, remedy="mend `paths` and `columns`, or lower `min_words`")
+    return items.index(), counts
+
+
+class _Items:
+    """The n-grams of the items read so far."""
+
+    def __init__(self, config: DecontaminateConfig) -> None:
+        self._config = config
+        self._hashes, self._owners, self._lengths = ([np.empty(0, kind)] for kind in (np.uint64, np.int64, np.int64))
+        self.names: list[str] = []
+
+    def add(self, benchmark: str, first: int, texts: pa.LargeStringArray) -> None:
+        """Takes in the rows of `benchmark` from number `first` on; those of too few words are no items."""
+        config = self._config
+        hashes, rows, words = ngram_pairs(texts, ngram=config.ngram, min_words=config.min_words)
+        kept = words >= config.min_words
+        self._hashes.append(hashes)
+        self._owners.append((len(self.names) - 1 + np.cumsum(kept))[rows])
+        self._lengths.append(np.minimum(words[kept], config.ngram))
+        self.names += [f"{benchmark}:{first + k}" for k in np.flatnonzero(kept).tolist()]
+
+    def index(self) -> Index:
+        """Returns the index of all items."""
+        hashes, owners, lengths = (np.concatenate(x) for x in (self._hashes, self._owners, self._lengths))
+        return make_index(hashes, owners, lengths, pa.array(self.names, pa.string()))
+
+
+def _batches(texts: Iterator[str], clean: Clean) -> Iterator[pa.LargeStringArray]:
+    """Yields `texts`, cleaned, in arrays."""
+    while held := list(islice(texts, _BATCH_ITEMS)):
+        yield clean(pa.array(held, pa.large_string()))
+
+
+def save_index(path: Path, index: Index, **record: object) -> None:
+    """Writes `index` as an Arrow file of one row, a list a field, with a `record` for `arrow_files.recorded`."""
+    values = [v if isinstance(v, pa.Array) else pa.array(v) for v in (getattr(index, n) for n in _ARRAYS)]
+    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(v)], pa.int64()), v) for v in values]
+    arrow_files.write(path, pa.record_batch(lists, names=list(_ARRAYS)), **record)
+
+
+def load_index(path: Path) -> Index:
+    """Returns the index that `save_index` wrote: its arrays lie in the mapped file, shared by all workers."""
+    batch = arrow_files.read(path)
+    values = {name: batch[name].values for name in _ARRAYS}
+    return Index(**{n: v if n == "items" else v.to_numpy() for n, v in values.items()})

@@ -1,0 +1,1 @@
+"""What every transform needs: parts, schemas, rules, rejects, worker processes."""

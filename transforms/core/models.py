@@ -1,0 +1,27 @@
+"""Models in Beam: one load a worker process, however many threads and bundles it has."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.utils.shared import Shared
+
+from transforms.core.parts import Part
+
+
+class MapWithModel(beam.DoFn):
+    """Applies `apply(part, model)` to each part; `load()` runs once a process, in `setup`.
+
+    Both are picklable recipes: module-level functions, bound methods of frozen dataclasses, or partials.
+    """
+
+    def __init__(self, load: Callable[[], Any], apply: Callable[[Part, Any], Part]) -> None:
+        self._load = load
+        self._apply = apply
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        self._model = self._shared.acquire(self._load)
+
+    def process(self, part: Part) -> Iterator[Part]:
+        yield self._apply(part, self._model)

@@ -1,0 +1,287 @@
+"""Parts: one Parquet file = one row group = one record batch = one Beam element = one unit of retry.
+
+A sidecar folder holds parts of the same names, rows and row order as `samples`, `sample_id` first.
+A part's footer holds its fingerprint: the digest of its inputs' footers, of the stage's parameters
+and of the stage's code. A part whose fingerprint matches is finished and is never computed again.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from scoring.core import files
+from scoring.core.errors import DataError, SchemaError
+from transforms.core import schemas
+
+PATTERN = "part-*.parquet"
+_META = b"gradsift"
+
+Reads = Mapping[str, Sequence[str]]  # folder → columns
+
+
+class Task(NamedTuple):
+    """A part that is still to be computed: its name, and the fingerprint that it will carry."""
+
+    name: str
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A named record batch. `fingerprint` travels with it into the footer of the file."""
+
+    name: str
+    fingerprint: str
+    batch: pa.RecordBatch
+
+    def with_batch(self, batch: pa.RecordBatch) -> "Part":
+        """Returns this part with other columns."""
+        return Part(self.name, self.fingerprint, batch)
+
+
+class Receipt(NamedTuple):
+    """What was written: the proof that a part is on disk."""
+
+    name: str
+    rows: int
+    bytes: int
+
+
+class PartCoder(beam.coders.Coder):
+    """Arrow IPC stream: self-describing, truncates slices, cheap size estimate (pickle does neither)."""
+
+    def encode(self, value: Part) -> bytes:
+        names = {b"name": value.name.encode(), b"fingerprint": value.fingerprint.encode()}
+        schema = value.batch.schema
+        batch = value.batch.replace_schema_metadata({**(schema.metadata or {}), **names})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue().to_pybytes()
+
+    def decode(self, encoded: bytes) -> Part:
+        with pa.ipc.open_stream(pa.py_buffer(encoded)) as reader:
+            batch = reader.read_next_batch()
+        metadata = dict(batch.schema.metadata)
+        name, fingerprint = metadata.pop(b"name").decode(), metadata.pop(b"fingerprint").decode()
+        return Part(name, fingerprint, batch.replace_schema_metadata(metadata or None))
+
+    def estimate_size(self, value: Part) -> int:
+        return value.batch.nbytes
+
+    def is_deterministic(self) -> bool:
+        return False
+
+    def to_type_hint(self) -> type:
+        return Part
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+
+beam.coders.registry.register_coder(Part, PartCoder)
+
+
+def digest(*values: object) -> str:
+    """Returns the 128-bit hex digest of JSON-able `values`."""
+    text = json.dumps(values, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a part's last bytes tell: enough to skip it, to check it, and to be an input's digest."""
+
+    path: Path
+
+    @cached_property
+    def _raw(self) -> bytes:
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - 8))
+                tail = file.read(8)
+                if len(tail) < 8 or tail[4:] != b"PAR1":
+                    raise DataError("not a whole Parquet file", where=str(self.path), remedy="delete it and run again")
+                length = int.from_bytes(tail[:4], "little")
+                file.seek(max(0, size - 8 - length))
+                return file.read(length)
+        except OSError as error:
+            raise DataError(f"cannot read a part: {error}", where=str(self.path)) from error
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the raw footer: schema, sizes, statistics and fingerprint."""
+        return hashlib.blake2b(self._raw, digest_size=16).hexdigest()
+
+    @cached_property
+    def _parquet(self) -> pq.FileMetaData:
+        return pq.read_metadata(self.path)
+
+    @property
+    def rows(self) -> int:
+        return int(self._parquet.num_rows)
+
+    @cached_property
+    def meta(self) -> dict[str, object]:
+        """What the writing stage recorded: `fingerprint`, `ids` and what it added of its own."""
+        found = (self._parquet.metadata or {}).get(_META)
+        return dict(json.loads(found)) if found else {}
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self.meta.get("fingerprint", ""))
+
+
+def names(folder: Path) -> list[str]:
+    """Returns the sorted names of the finished parts in `folder`; none if it does not exist."""
+    return sorted(p.name for p in folder.glob(PATTERN))
+
+
+def is_done(folder: Path, task: Task) -> bool:
+    """Returns whether `folder` holds the part of `task` with the same fingerprint."""
+    path = folder / task.name
+    try:
+        return path.exists() and Footer(path).fingerprint == task.fingerprint
+    except (DataError, pa.ArrowInvalid):
+        return False
+
+
+def remove_strays(folder: Path, wanted: Iterable[str]) -> list[str]:
+    """Deletes temporary files and parts that no input stands for; returns their names."""
+    keep = set(wanted)
+    strays = [p for p in folder.glob(PATTERN) if p.name not in keep]
+    strays += list(folder.glob(f"{files.TEMPORARY}*"))
+    for path in strays:
+        path.unlink(missing_ok=True)
+    return sorted(p.name for p in strays)
+
+
+def _ids_digest(ids: pa.Array) -> str:
+    return hashlib.blake2b("\n".join(ids.to_pylist()).encode(), digest_size=16).hexdigest()
+
+
+def footer_metadata(schema: pa.Schema, record: Mapping[str, object]) -> dict[bytes, bytes]:
+    """Returns the metadata of `schema` with `record`, which `Footer.meta` gives back."""
+    return {**(schema.metadata or {}), _META: json.dumps(record, sort_keys=True).encode()}
+
+
+def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> Receipt:
+    """Writes `part` as one row group of `schema`; returns its receipt.
+
+    The footer records the part's fingerprint, a digest of its sample ids, and `meta`.
+    """
+    batch = schemas.conform(part.batch, schema)
+    record = {"fingerprint": part.fingerprint, **meta}
+    if "sample_id" in schema.names and schema.names[0] == "sample_id" and batch["sample_id"].null_count == 0:
+        record["ids"] = _ids_digest(batch["sample_id"])
+    table = pa.Table.from_batches([batch]).replace_schema_metadata(footer_metadata(schema, record))
+    path = folder / part.name
+
+    def write(temporary: str) -> None:
+        pq.write_table(table, temporary, row_group_size=max(1, table.num_rows), compression="zstd", compression_level=1)
+
+    files.write_atomic(path, write)
+    return Receipt(part.name, table.num_rows, path.stat().st_size)
+
+
+def read_part(path: Path, columns: Sequence[str]) -> pa.RecordBatch:
+    """Returns the named columns of one part as one batch."""
+    try:
+        table = pq.ParquetFile(path).read(columns=list(columns), use_threads=False)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(
+            f"cannot read a part: {error}", where=str(path), remedy="run the stage that wrote it"
+        ) from error
+    lost = [c for c in columns if c not in table.schema.names]
+    if lost:
+        raise SchemaError(f"a part lacks columns {lost}", where=str(path), remedy="run the stage that writes it again")
+    return table.combine_chunks().to_batches(max_chunksize=None)[0] if table.num_rows else _empty(table.schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.record_batch([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def read_columns(root: Path, name: str, reads: Reads) -> pa.RecordBatch:
+    """Returns `sample_id` and, as `folder.column`, the columns of part `name` zipped from its folders.
+
+    Raises:
+      DataError: the folders do not hold the same samples in the same order.
+    """
+    ids: pa.Array | None = None
+    columns: dict[str, pa.Array] = {}
+    for folder, wanted in reads.items():
+        batch = read_part(root / folder / name, ["sample_id", *wanted])
+        if ids is not None and not batch["sample_id"].equals(ids):
+            raise DataError(
+                "sidecars hold other samples than the parts before them",
+                where=f"{root / folder / name}",
+                remedy=f"run the stage that writes {folder} again",
+            )
+        ids = batch["sample_id"]
+        columns |= {f"{folder}.{column}": batch[column] for column in wanted}
+    return pa.record_batch({"sample_id": ids, **columns})
+
+
+def iter_columns(root: Path, part_names: Iterable[str], reads: Reads) -> Iterator[pa.RecordBatch]:
+    """Yields `read_columns` part by part: a pass over the corpus in bounded memory."""
+    for name in part_names:
+        yield read_columns(root, name, reads)
+
+
+def floats(column: pa.Array) -> npt.NDArray[np.float64]:
+    """Returns (n,) float64, null as NaN."""
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+
+
+def all_kept(batch: pa.RecordBatch) -> pa.Array:
+    """Returns the and of every `*.kept` column of `batch`; null counts as dropped."""
+    kept = pa.array([True] * batch.num_rows, pa.bool_())
+    for name in batch.schema.names:
+        if name.endswith(".kept"):
+            kept = pc.and_(kept, pc.fill_null(batch[name], False))
+    return kept
+
+
+@dataclass
+class ReadParts(beam.PTransform):
+    """Reads the columns of each task's part: `PCollection[Task]` → `PCollection[Part]`."""
+
+    root: Path
+    reads: Reads
+
+    def expand(self, tasks: beam.PCollection) -> beam.PCollection:
+        return tasks | "ReadColumns" >> beam.Map(self._read)
+
+    def _read(self, task: Task) -> Part:
+        return Part(task.name, task.fingerprint, read_columns(self.root, task.name, self.reads))
+
+
+@dataclass
+class WriteParts(beam.PTransform):
+    """Writes each part into `folder`: `PCollection[Part]` → `PCollection[Receipt]`. Idempotent."""
+
+    folder: Path
+    schema: pa.Schema
+
+    def expand(self, items: beam.PCollection) -> beam.PCollection:
+        return items | "WritePart" >> beam.Map(self._write)
+
+    def _write(self, part: Part) -> Receipt:
+        return write_part(self.folder, part, self.schema)

@@ -1,0 +1,1 @@
+"""The stage `dedup`: exact and near duplicates."""

@@ -1,0 +1,1 @@
+"""The stage `gradients`: its transform, config, checkpoints and the machine's load."""

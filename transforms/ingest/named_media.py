@@ -1,0 +1,72 @@
+"""The media that rows name: a light pass over a file, so that a changed picture is noticed where its rows are."""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from scoring.core.files import file_digest
+from transforms.core import parts
+from transforms.decode.errors import MediaError
+from transforms.ingest.rows import locate
+from transforms.readers.base import Extent, Item, Record
+from transforms.readers.columns import Columns
+from transforms.readers.csv_table import read_csv
+from transforms.readers.fields import MESSAGE_KINDS, media_of
+from transforms.readers.json_array import read_json
+from transforms.readers.jsonl import read_jsonl
+from transforms.readers.parquet import ERRORS, holds_media, media_rows
+
+_THREADS = 8
+
+
+def media_digest(extent: Extent, uri: str, reader: str) -> str | None:
+    """Returns the digest of all media that the rows of `extent` name, missing ones included.
+
+    None if the rows hold and name none: then no setting of the decoders has a say in their bytes.
+    """
+    columns = Columns.of(extent.source)
+    names: set[str] = set()
+    holds = False
+    for medium in (m for row in _rows(extent, reader, columns) for m in media_of(row, columns)):
+        holds = True
+        if medium.path and medium.data is None:
+            names.add(medium.path)
+    if not holds and not (reader == "parquet" and _has_columns(extent)):
+        return None
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = pool.map(lambda name: _digest(extent, uri, name), sorted(names))
+        return parts.digest(list(zip(sorted(names), found, strict=True)))
+
+
+def _digest(extent: Extent, uri: str, name: str) -> str:
+    try:
+        return file_digest(locate(extent.root, extent.source.media_root, uri, name))
+    except (MediaError, OSError):
+        return "missing"
+
+
+def _has_columns(extent: Extent) -> bool:
+    try:
+        return holds_media(extent)
+    except ERRORS:
+        return False
+
+
+def _rows(extent: Extent, reader: str, columns: Columns) -> Iterator[dict[str, Any]]:
+    """Yields the rows that may name media, whole or in part; what cannot be read names none."""
+    quoted = b"|".join(re.escape(n).encode() for n in sorted({c for c, _ in columns.media} | set(MESSAGE_KINDS)))
+    key = re.compile(b'"(?:' + quoted + b')"')
+    if reader == "parquet":
+        try:
+            yield from media_rows(extent)
+        except ERRORS:
+            return
+    readers: dict[str, Callable[[Extent], Iterator[Item]]] = {
+        "jsonl": partial(read_jsonl, only=key),
+        "json": partial(read_json, only=key),
+        "csv": read_csv,
+    }
+    if reader in readers:
+        yield from (item.fields for item in readers[reader](extent) if isinstance(item, Record))

@@ -1,0 +1,1 @@
+"""The stage `lqs`: its transform, config, canaries and the distilled scorer."""

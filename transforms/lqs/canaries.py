@@ -1,0 +1,136 @@
+"""Canaries: junk of every kind, made from good rows, and rows that people judged, scored as the data is.
+
+They go through the same functions as any row (clean, tokens, gradients, static, lqs) with the statistics of the
+corpus, as if every filter had kept them, and end as figures: they never become samples, so they cannot be shipped.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from scoring.order.cost import TokensConfig
+from scoring.quality import degrade
+from scoring.static.scale import Bounds
+from scoring.static.unigrams import Unigrams
+from transforms import tokens
+from transforms.clean.transform import CleanConfig, clean_batch, samples_of
+from transforms.clean.transform import Tools as Cleaner
+from transforms.core import parts, schemas
+from transforms.gradients import transform as gradients
+from transforms.gradients.checkpoints import Loaded
+from transforms.gradients.config import GradientsConfig
+from transforms.lqs.config import LqsSection
+from transforms.lqs.transform import Corpus, mix_batch
+from transforms.static import transform as static
+from transforms.static.transform import StaticConfig
+
+GOOD = "good"
+LABELLED_GOOD = "labelled_good"
+LABELLED_BAD = "labelled_bad"
+MIN_ROWS = 8  # fewer tell nothing
+
+_NO_TEXT = -1e9  # the score of a row that has none: the worst
+
+Floats = npt.NDArray[np.float64]
+
+
+class Canary(NamedTuple):
+    """A text and what is known of it."""
+
+    kind: str  # GOOD, a kind of `degrade.CANARIES`, LABELLED_GOOD or LABELLED_BAD
+    text: str
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the stages before `lqs` score rows with."""
+
+    clean: CleanConfig
+    cleaner: Cleaner
+    tokens: TokensConfig
+    tokenizer: Any
+    gradients: GradientsConfig
+    loaded: Loaded
+    static: StaticConfig
+    unigrams: Unigrams
+    bounds: Mapping[str, Bounds]
+
+
+def make(good: Sequence[str], *, seed: int) -> list[Canary]:
+    """Returns the good rows, and one of each kind of junk made from each of them."""
+    found = [Canary(GOOD, text) for text in good]
+    for k, (kind, function) in enumerate(degrade.CANARIES):
+        found += [Canary(kind, function(text, np.random.default_rng([seed, k, n]))) for n, text in enumerate(good)]
+    return found
+
+
+def measure(canaries: Sequence[Canary], tools: Tools) -> pa.RecordBatch:
+    """Returns the columns that `lqs` reads of each canary, and its `kind`."""
+    samples = samples_of([c.text for c in canaries], "canary")
+    columns: dict[str, Any] = dict(zip(samples.schema.names, samples.columns, strict=True))
+    columns = _kept(_zipped("clean", clean_batch(_batch(columns), tools.clean, tools.cleaner), columns))
+    columns = _zipped("tokens", tokens.count_batch(_batch(columns), tools.tokens, tools.tokenizer), columns)
+    mode = "exact" if tools.gradients.precision == "auto" else tools.gradients.precision
+    scored = gradients.gradients_batch(_batch(columns), replace(tools.gradients, proxy_ratio=1.0), tools.loaded, mode)
+    columns = _zipped("gradients", scored.select(schemas.GRADIENTS.names), columns)
+    raw = static.read_batch(_batch(columns), tools.unigrams, max_tokens=tools.static.max_tokens)
+    columns = _zipped("static/raw", raw, columns)
+    columns = _zipped("static", static.score_batch(_batch(columns), tools.bounds, tools.static.scale), columns)
+    return _batch({**columns, "kind": pa.array([c.kind for c in canaries])})
+
+
+def _zipped(folder: str, batch: pa.RecordBatch, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `columns` with those of a sidecar as a reader of parts would name them."""
+    found = {f"{folder}.{name}": batch[name] for name in batch.schema.names if name != "sample_id"}
+    return {"sample_id": batch["sample_id"], **columns, **found}
+
+
+def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `columns` with the verdict of every filter: kept."""
+    yes = pa.array([True] * len(columns["sample_id"]))
+    return {**columns, **{f"{folder}.kept": yes for folder in ("clean", "dedup", "quality")}}
+
+
+def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
+    return pa.record_batch(dict(columns))
+
+
+def figures(measured: pa.RecordBatch, config: LqsSection, corpus: Corpus) -> dict[str, dict[str, float]]:
+    """Returns signal → kind → AUC: how often a good row stands above a bad one of that kind.
+
+    The signals are the final `score`, its parts `static` and `lqs`, and what they are made of. Junk made from good
+    rows is compared with these, labelled bad rows with labelled good ones.
+    """
+    scored = mix_batch(measured, config, corpus)
+    signals = {
+        "score": scored.score,
+        "static": parts.floats(measured["static.static_score"]),
+        "lqs": scored.lqs_z,
+        "formula": scored.lqs,
+        "low_norm": -scored.relative_norm,
+        "predictability": parts.floats(measured["static/raw.predictability"]),
+    }
+    kinds = np.array(measured["kind"].to_pylist(), object)
+    return {signal: _by_kind(values, kinds) for signal, values in signals.items()}
+
+
+def _by_kind(values: Floats, kinds: npt.NDArray[np.object_]) -> dict[str, float]:
+    groups = {kind: values[kinds == kind] for kind in dict.fromkeys(kinds.tolist())}
+    against = {LABELLED_BAD: LABELLED_GOOD}
+    return {
+        kind: auc(groups[against.get(kind, GOOD)], found)
+        for kind, found in groups.items()
+        if kind not in (GOOD, LABELLED_GOOD)
+    }
+
+
+def auc(good: Floats, bad: Floats) -> float:
+    """Returns the share of pairs in which the good row stands above the bad one, ties half; no score is the worst."""
+    from sklearn.metrics import roc_auc_score
+
+    labels = np.concatenate([np.ones(len(good)), np.zeros(len(bad))])
+    return float(roc_auc_score(labels, np.nan_to_num(np.concatenate([good, bad]), nan=_NO_TEXT)))

@@ -1,0 +1,78 @@
+"""Entries of `quality.also`: further models that score every text, each with columns of its own."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any, Literal, TypeVar
+
+from scoring.core.config import config
+from transforms.core.schemas import PARTS, PLAN
+
+S = TypeVar("S")
+
+_OWN = ("name", "good_labels", "stride_tokens")  # what is not simply the section's where it is null
+# Of the catalog's wide views: a model's columns stand there beside all others.
+_VIEWS = ("part", "row", "selected", "dropped_by", "shard_position")
+_TAKEN = frozenset({*_VIEWS, *(name for schema in (*PARTS.values(), PLAN) for name in schema.names)})
+_PREFIXES = ("raw_", "clean_", "dedup_", "quality_")
+
+
+@config
+class AlsoModel:
+    """A sequence classifier or regression beside the main score; null or empty: as the section has it."""
+
+    name: str
+    model: str
+    good_labels: tuple[str, ...] = ()
+    dtype: Literal["auto", "float32", "bfloat16"] | None = None
+    window_tokens: int | None = None
+    stride_tokens: int | None = None
+    max_windows: int | None = None
+    aggregate: Literal["mean", "min", "max"] | None = None
+    batch_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
+            raise ValueError(f"name must be small letters, digits and _, a letter first, not {self.name!r}")
+
+    @property
+    def at(self) -> str:
+        """Where the entry stands in params, for messages."""
+        return f"quality.also.{self.name}"
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """The columns of the score, of the label and of the share of tokens that were scored."""
+        return self.name, f"{self.name}_label", f"{self.name}_coverage"
+
+    def settings(self, section: S) -> S:
+        """Returns the section `quality` (a QualityConfig) that this model scores by.
+
+        Raises:
+          ValueError: a value is out of range.
+        """
+        base: Any = section
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _OWN}
+        own = {name: value for name, value in own.items() if value is not None}
+        own["good_labels"] = self.good_labels or base.good_labels
+        window = own.get("window_tokens", base.window_tokens)
+        own["stride_tokens"] = min(base.stride_tokens, window) if self.stride_tokens is None else self.stride_tokens
+        try:
+            return replace(base, **own, head="model", labels=None, also=())
+        except ValueError as error:
+            raise ValueError(f"also.{self.name}: {error}") from error
+
+
+def check(entries: Sequence[AlsoModel], section: object) -> None:
+    """Checks the entries of `section` against it and one another.
+
+    Raises:
+      ValueError: two columns would have one name, or a value is out of range.
+    """
+    counts = Counter(column for entry in entries for column in entry.columns)
+    for entry in entries:
+        entry.settings(section)
+        for column in entry.columns:
+            if counts[column] > 1 or column in _TAKEN or column.startswith(_PREFIXES):
+                raise ValueError(f"also.{entry.name}: there is another column {column}, name the entry differently")

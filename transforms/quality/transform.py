@@ -1,0 +1,273 @@
+"""Scores the quality of text with a BERT-like model: windows, batches by token budget, one score a row.
+
+Definitions: docs/quality.md. A row without text passes unscored; a row that an earlier stage
+dropped is not looked at.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from scoring.core.config import config
+from scoring.core.errors import ConfigError, ToolError
+from scoring.models import encoding, windows
+from scoring.models import load as models
+from scoring.quality.head import Head, logit, normal, sigmoid
+from transforms.core.models import MapWithModel
+from transforms.core.parts import Part, Reads, all_kept
+from transforms.core.rules import Rule, verdict
+from transforms.core.schemas import QUALITY
+from transforms.quality import also_config
+from transforms.quality import values as quality_values
+from transforms.quality.also_config import AlsoModel
+from transforms.quality.labels import LabelSource, ReviewConfig
+
+FITTED, MODEL = "fitted", "model"  # what `head` may be, other than a folder
+
+Floats = npt.NDArray[np.float64]
+Classified = tuple[Floats, encoding.Floats]  # (n, k) values and (n, d) embeddings; d is 0 where there are none
+
+_DIGITS = 6  # scores are rounded to: below it, sums depend on how batches and threads split them
+
+READS: Reads = {"clean": ["clean_text", "kept", *quality_values.COLUMNS], "dedup": ["kept"]}
+RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the model finds the text of low quality"),)
+
+
+@config
+class QualityConfig:
+    """Section `quality` of the params."""
+
+    model: str
+    dtype: models.Wanted
+    head: str
+    labels: LabelSource | None
+    min_alpha: float
+    good_labels: tuple[str, ...]
+    min_quality: float
+    window_tokens: int
+    stride_tokens: int
+    max_windows: int
+    aggregate: Literal["mean", "min", "max"]
+    batch_tokens: int
+    train_rows: int
+    folds: int
+    min_heldout_f1: float
+    refresh_ratio: float
+    review: ReviewConfig
+    also: tuple[AlsoModel, ...]
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name in ("window_tokens", "stride_tokens", "batch_tokens", "train_rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.max_windows < 0:
+            raise ValueError(f"max_windows must be at least 0 (0 scores every window), not {self.max_windows}")
+        if not math.isfinite(self.min_quality):
+            raise ValueError(f"min_quality must be a finite number, not {self.min_quality}")
+        if self.head != MODEL and not 0 <= self.min_quality <= 1:
+            raise ValueError(f"min_quality of a fitted head must lie in [0, 1], not {self.min_quality}")
+        if self.folds < 3:  # each is left out of the others crosswise
+            raise ValueError(f"folds must be at least 3, not {self.folds}")
+        for name in ("min_heldout_f1", "refresh_ratio", "min_alpha"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}")
+        also_config.check(self.also, self)
+
+
+SCORING_FIELDS = (
+    "model", "head", "good_labels", "min_quality", "window_tokens", "stride_tokens", "max_windows", "aggregate",
+    "batch_tokens",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A loaded model. `classify` tells of n windows; the columns `good` of their values make the score: their sum."""
+
+    tokenizer: Any
+    classify: Callable[[Sequence[encoding.Ints]], Classified]
+    labels: tuple[str, ...]  # k names; none when the one column is the score itself
+    good: tuple[int, ...]
+    head: Head | None = None  # None: the model's own score is the row's
+    exclusive: bool = True  # false: labels do not exclude each other, and the best of the good ones counts
+
+
+class RowScore(NamedTuple):
+    """What the sidecar tells of one scored row, by column."""
+
+    quality: float
+    model_quality: float
+    quality_min: float
+    quality_max: float
+    window_scores: list[float]
+    windows: int
+    coverage: float
+    quality_label: str
+    embedding: npt.NDArray[np.int8] | None
+
+
+def load_scorer(
+    config: QualityConfig, root: Path, threads: int, head: bytes | None, *, at: str = "quality"
+) -> Scorer | None:
+    """Returns the scorer of `config`, which stands `at` in params; None when rows pass unscored for want of a head.
+
+    Raises:
+      ConfigError: the windows are longer than the model's, or it knows none of the good labels.
+      ToolError: the model is not on this machine.
+    """
+    if config.head == MODEL:
+        return _classifier(config, *load_model(config, root, threads, models.load_classifier, at=at), at)
+    if head is None:
+        return None
+    return _fitted(config, *load_model(config, root, threads, models.load_encoder), Head.from_bytes(head))
+
+
+def load_model(
+    config: QualityConfig, root: Path, threads: int, load: Callable[..., Any], *, at: str = "quality"
+) -> tuple[Any, Any]:
+    """Returns the tokenizer and the model of `config`, whose windows it is known to take."""
+    models.use_threads(threads)
+    tokenizer = models.load_tokenizer(config.model, root)
+    model = load(config.model, root, dtype=models.dtype_of(config.dtype))
+    longest = encoding.max_window(tokenizer, model)
+    if config.window_tokens > longest:
+        raise ConfigError(
+            f"{at}.window_tokens is {config.window_tokens}, but the model takes {longest} and its special tokens",
+            where=config.model,
+            remedy=f"set {at}.window_tokens to {longest} or less",
+        )
+    return tokenizer, model
+
+
+def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Scorer:
+    def classify(found: Sequence[encoding.Ints]) -> Classified:
+        embeddings = encoding.embed(model, tokenizer, found, config.batch_tokens)
+        return sigmoid(head.linear.logits(embeddings))[:, None], embeddings
+
+    return Scorer(tokenizer, classify, labels=(), good=(0,), head=head)
+
+
+def _classifier(config: QualityConfig, tokenizer: Any, model: Any, at: str) -> Scorer:
+    def classify(found: Sequence[encoding.Ints]) -> Classified:
+        values = encoding.classify(model, tokenizer, found, config.batch_tokens)
+        return values.astype(np.float64), np.zeros((len(found), 0), np.float32)
+
+    if model.config.num_labels == 1:
+        return Scorer(tokenizer, classify, labels=(), good=(0,))
+    labels = tuple(str(model.config.id2label[k]) for k in range(model.config.num_labels))
+    exclusive = not encoding.is_multi_label(model)
+    return Scorer(tokenizer, classify, labels, _good_columns(config, labels, at), exclusive=exclusive)
+
+
+def _good_columns(config: QualityConfig, labels: tuple[str, ...], at: str) -> tuple[int, ...]:
+    wanted = {normal(label) for label in config.good_labels}
+    good = tuple(k for k, label in enumerate(labels) if normal(label) in wanted)
+    if not good:
+        raise ConfigError(
+            f"the classifier has none of {at}.good_labels {list(config.good_labels)}; it has {list(labels)}",
+            where=config.model,
+            remedy=f"name its good labels in {at}.good_labels",
+        )
+    return good
+
+
+def score_texts(texts: Sequence[str], values: Floats, config: QualityConfig, scorer: Scorer) -> list[RowScore | None]:
+    """Returns the score of each text, whose values are (n, f); None for a text without tokens.
+
+    All windows of all texts go through the model together, so short ones fill its batches too.
+    """
+    cuts: list[list[encoding.Ints]] = []
+    coverage: list[float] = []
+    for ids in encoding.token_ids(scorer.tokenizer, texts):
+        found = windows.spans(len(ids), config.window_tokens, config.stride_tokens, config.max_windows)
+        cuts.append([ids[start:end].copy() for start, end in found])  # a copy: a view would hold all of `ids`
+        coverage.append(windows.coverage(found, len(ids)))
+    flat = [window for row in cuts for window in row]
+    told, embeddings = scorer.classify(flat) if flat else (np.zeros((0, 1)), np.zeros((0, 0), np.float32))
+    if not np.isfinite(told).all():
+        raise ToolError("the model gives scores that are no numbers", where=config.model, remedy="name another model")
+    own = [slice(end - len(row), end) for row, end in zip(cuts, np.cumsum([len(row) for row in cuts]), strict=True)]
+    return [
+        _row_score((told[k], embeddings[k]), values[n], share, config, scorer) if row else None
+        for n, (row, k, share) in enumerate(zip(cuts, own, coverage, strict=True))
+    ]
+
+
+def _row_score(
+    classified: Classified, values: Floats, coverage: float, config: QualityConfig, scorer: Scorer
+) -> RowScore:
+    """Returns the score of one row from what its windows were found to be, and its values (f,)."""
+    told, embeddings = classified
+    good = told[:, list(scorer.good)]
+    scores = good.sum(axis=1) if scorer.exclusive else good.max(axis=1)
+    model = _aggregated(scores, embeddings, config, scorer)
+    quality = model
+    if scorer.head:
+        quality = float(scorer.head.probabilities(logit(np.array([model])), values[None])[0])
+    quality, model = round(quality, _DIGITS), round(model, _DIGITS)
+    if scorer.labels:
+        label = scorer.labels[int(told.mean(axis=0).argmax())]
+    else:
+        label = "good" if quality >= config.min_quality else "bad"
+    windows = np.round(scores, _DIGITS).tolist()
+    return RowScore(quality, model, min(windows), max(windows), windows, len(windows), coverage, label,
+                    _direction(embeddings))  # fmt: skip
+
+
+def _aggregated(scores: Floats, embeddings: encoding.Floats, config: QualityConfig, scorer: Scorer) -> float:
+    """Returns what the model says of a row; the mean of a fitted head is that of the log-odds, as it learned."""
+    if config.aggregate == "mean" and scorer.head:
+        return float(sigmoid(scorer.head.linear.logits(embeddings.mean(axis=0)[None]))[0])
+    return float({"min": scores.min(), "mean": scores.mean(), "max": scores.max()}[config.aggregate])
+
+
+def _direction(embeddings: encoding.Floats) -> npt.NDArray[np.int8] | None:
+    """Returns (d,) the mean of (n, d) embeddings, scaled to a largest entry of 127; None where d is 0."""
+    mean = embeddings.mean(axis=0)
+    if not mean.size:
+        return None
+    return np.round(mean * (127.0 / max(float(np.abs(mean).max()), 1e-12))).astype(np.int8)
+
+
+def score_batch(batch: pa.RecordBatch, config: QualityConfig, scorer: Scorer | None) -> pa.RecordBatch:
+    """Returns the quality sidecar of a batch with the columns READS."""
+    alive = all_kept(batch)
+    texts = pc.if_else(alive, batch["clean.clean_text"], None).to_pylist()
+    rows: list[RowScore | None] = [None] * len(texts)
+    if scorer:
+        found = [k for k, text in enumerate(texts) if text]
+        told = quality_values.values(batch.take(pa.array(found, pa.int64())), [texts[k] for k in found])
+        for k, score in zip(found, score_texts([texts[k] for k in found], told, config, scorer), strict=True):
+            rows[k] = score
+    columns = {n: pa.array([s and getattr(s, n) for s in rows], QUALITY.field(n).type) for n in RowScore._fields}
+    values = columns["quality"].to_numpy(zero_copy_only=False)
+    kept, reasons = verdict({r.code: r.drops(values, config) for r in RULES}, len(rows))
+    kept, reasons = pc.if_else(alive, kept, None), pc.if_else(alive, reasons, None)
+    return pa.record_batch({"sample_id": batch["sample_id"], **columns, "kept": kept, "reasons": reasons})
+
+
+@dataclass
+class Score(beam.PTransform):
+    """Scores parts of clean and dedup into quality sidecars. `head` is a fitted head, or None."""
+
+    config: QualityConfig
+    root: Path
+    threads: int
+    head: bytes | None
+
+    def expand(self, parts: beam.PCollection) -> beam.PCollection:
+        load = partial(load_scorer, self.config, self.root, self.threads, self.head)
+        return parts | "ScoreQuality" >> beam.ParDo(MapWithModel(load, self._score))
+
+    def _score(self, part: Part, scorer: Scorer | None) -> Part:
+        return part.with_batch(score_batch(part.batch, self.config, scorer))

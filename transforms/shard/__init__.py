@@ -1,0 +1,1 @@
+"""The stage `shard`: its transform, config and manifest."""

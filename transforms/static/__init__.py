@@ -1,0 +1,1 @@
+"""The stage `static`: its transform, config and the readings of media."""

@@ -1,0 +1,1 @@
+"""Overlap of a text with benchmark items."""

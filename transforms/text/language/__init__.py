@@ -1,0 +1,1 @@
+"""Language identification, by text and by paragraph."""

@@ -1,0 +1,1 @@
+"""Normalisation: mojibake, Unicode form, control characters, white space."""

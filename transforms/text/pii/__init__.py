@@ -1,0 +1,1 @@
+"""Personal data: patterns, checks, and keyed pseudonyms."""

@@ -1,0 +1,1 @@
+"""Text rules, one module a published family: Gopher, repetition, C4, FineWeb."""

@@ -1,0 +1,82 @@
+"""FineWeb's rules on lines (Penedo et al. 2024); a line is what newlines part, blank ones do not count.
+
+How short a line is and how many words it holds say nothing in scripts without spaces: there these two values
+are null and no row fails them.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from scoring.core.config import config
+from scoring.core.jit import kernel
+from transforms.core.rules import Rule
+from transforms.text.chars import point, trimmed
+from transforms.text.scan import Sheet, repeats
+from transforms.text.tables import TERMINAL
+
+VALUES = ("line_end_ratio", "short_line_ratio", "line_repeat_char_ratio", "newline_word_ratio")
+
+Array = np.ndarray[Any, Any]
+
+
+@config
+class FinewebConfig:
+    """Thresholds of the line rules."""
+
+    drop: bool
+    min_line_end_ratio: float  # of lines
+    short_line_chars: int  # a line of so many characters or fewer is short
+    max_short_line_ratio: float  # of lines
+    max_line_repeat_char_ratio: float  # of characters without newlines
+    max_newline_word_ratio: float
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value >= 0:
+                raise ValueError(f"{name} must be at least 0, not {value}")
+
+
+def _rule(code: str, value: str, bound: Literal["min", "max"], sentence: str) -> Rule:
+    return Rule(f"fineweb_{code}", "clean", value, bound, f"fineweb.{bound}_{value}", sentence, "Penedo et al. 2024")
+
+
+RULES = (
+    _rule("line_ends", "line_end_ratio", "min", "too few lines end in a mark that ends a sentence"),
+    _rule("short_lines", "short_line_ratio", "max", "too many lines are short"),
+    _rule("line_repeats", "line_repeat_char_ratio", "max", "too much of the text is lines that repeat an earlier one"),
+    _rule("newlines", "newline_word_ratio", "max", "too many newlines for the number of words"),
+)
+
+
+@kernel
+def _is_ended(data: Array, stop: int, table: Array) -> bool:
+    """Returns whether the character before `stop` ends a sentence."""
+    last = stop - 1
+    while (data[last] & 0xC0) == 0x80:
+        last -= 1
+    char, _ = point(data, last)
+    return (table[char] & TERMINAL) != 0
+
+
+@kernel
+def fill(
+    data: Array, table: Array, words: int, lines: int, newlines: int, short: int, sheet: Sheet, out: Array
+) -> None:
+    """Fills the values of one text from its `lines` in the sheet; `short` is below 0 in scripts without spaces."""
+    starts, stops, keys, lengths = sheet.starts, sheet.stops, sheet.keys, sheet.chars
+    piece_keys, piece_chars = sheet.piece_keys, sheet.piece_chars
+    full = ended = brief = chars = np.int64(0)
+    for k in range(lines):
+        chars += lengths[k]
+        first, last = trimmed(data, starts[k], stops[k], table)
+        if first == last:
+            continue
+        piece_keys[full], piece_chars[full] = keys[k], lengths[k]
+        ended += _is_ended(data, stops[k], table)
+        brief += lengths[k] <= short
+        full += 1
+    out[0] = ended / full
+    out[1] = np.nan if short < 0 else brief / full
+    out[2] = repeats(full, sheet, np.int64(0))[1] / chars
+    out[3] = np.nan if short < 0 else newlines / words

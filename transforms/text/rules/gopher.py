@@ -1,0 +1,220 @@
+"""Gopher's quality rules (Rae et al. 2021, table A1), in three published readings.
+
+W are all tokens, W′ those with a character outside the punctuation set (see `transforms.text.words`).
+The word-length rules hold for spaced scripts only, the stop-word rule only for languages with a list;
+elsewhere their values are null and no row fails them.
+
+| variant | word length | ellipses | bullets | stop words |
+|---|---|---|---|---|
+| `datatrove` | mean | `...` `…` | • - | distinct |
+| `dolma` | median | `…` | * - | distinct |
+| `dclm` | mean | `...` `. . .` `…` | ● • * - | every occurrence |
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from scoring.core.config import config
+from scoring.core.jit import kernel
+from transforms.core.rules import Rule
+from transforms.text.chars import point, trimmed
+from transforms.text.scan import ALPHABETIC, OUTSIDE, Sheet
+
+STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
+VALUES = (
+    "nonsymbol_words", "mean_word_length", "hash_ratio", "ellipsis_ratio", "bullet_line_ratio", "ellipsis_line_ratio",
+    "alpha_word_ratio", "stop_words",
+)  # fmt: skip
+WHOLE = ("nonsymbol_words", "stop_words")  # of the values: counts, the rest are ratios and means
+
+Variant = Literal["datatrove", "dolma", "dclm"]
+Array = np.ndarray[Any, Any]
+
+_DOTS, _SPACED_DOTS, _ELLIPSIS = 1, 2, 4
+_READINGS: dict[str, tuple[bool, int, str, bool]] = {
+    "datatrove": (False, _DOTS | _ELLIPSIS, "•-", False),
+    "dolma": (True, _ELLIPSIS, "*-", False),
+    "dclm": (False, _DOTS | _SPACED_DOTS | _ELLIPSIS, "●•*-", True),
+}  # variant → median word length, ellipses, bullets, stop words with repeats
+
+
+@config
+class GopherConfig:
+    """Thresholds of the quality rules; ratios are per token of W, or per line."""
+
+    variant: Variant
+    drop: bool
+    min_words: int
+    max_words: int
+    min_mean_word_length: float  # characters
+    max_mean_word_length: float
+    max_hash_ratio: float
+    max_ellipsis_ratio: float
+    max_bullet_line_ratio: float
+    max_ellipsis_line_ratio: float
+    min_alpha_word_ratio: float
+    min_stop_words: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name.startswith(("min_", "max_")) and not value >= 0:
+                raise ValueError(f"{name} must be at least 0, not {value}")
+        if self.min_words > self.max_words:
+            raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")
+        if self.min_mean_word_length > self.max_mean_word_length:
+            raise ValueError(
+                f"min_mean_word_length {self.min_mean_word_length} is above "
+                f"max_mean_word_length {self.max_mean_word_length}"
+            )
+
+
+def _rule(code: str, value: str, bound: Literal["min", "max"], threshold: str, sentence: str) -> Rule:
+    origin = "Rae et al. 2021, table A1"
+    return Rule(f"gopher_{code}", "clean", value, bound, f"gopher.{threshold}", sentence, origin)
+
+
+RULES = (
+    _rule("short_doc", "nonsymbol_words", "min", "min_words", "the text has too few words"),
+    _rule("long_doc", "nonsymbol_words", "max", "max_words", "the text has too many words"),
+    _rule("short_words", "mean_word_length", "min", "min_mean_word_length", "the words are too short on average"),
+    _rule("long_words", "mean_word_length", "max", "max_mean_word_length", "the words are too long on average"),
+    _rule("too_many_hashes", "hash_ratio", "max", "max_hash_ratio", "too many # for the number of words"),
+    _rule("too_many_ellipses", "ellipsis_ratio", "max", "max_ellipsis_ratio", "too many … for the number of words"),
+    _rule("bullets", "bullet_line_ratio", "max", "max_bullet_line_ratio", "too many lines start with a bullet"),
+    _rule("ellipsis_lines", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio", "too many lines end in …"),
+    _rule("few_alpha", "alpha_word_ratio", "min", "min_alpha_word_ratio", "too few words have a letter"),
+    _rule("few_stop_words", "stop_words", "min", "min_stop_words", "too few stop words of the language"),
+)
+
+
+def reading(variant: Variant) -> tuple[bool, int, Array, bool]:
+    """Returns what the kernel needs to know of `variant`: median, ellipses, bullets (code points), repeats."""
+    median, ellipses, bullets, repeats = _READINGS[variant]
+    return median, ellipses, np.array([ord(c) for c in bullets], np.int64), repeats
+
+
+@kernel
+def _ranked_length(lengths: Array, flags: Array, count: int, rank: int) -> int:
+    """Returns the `rank`-th smallest length, from 0, of W′."""
+    low, high = 0, 0
+    for k in range(count):
+        high = max(high, lengths[k])
+    while low < high:
+        middle, below = (low + high) // 2, 0
+        for k in range(count):
+            below += (flags[k] & OUTSIDE) and lengths[k] <= middle
+        low, high = (low, middle) if below > rank else (middle + 1, high)
+    return low
+
+
+@kernel
+def _spaced_dots(data: Array, start: int, stop: int) -> int:
+    """Returns how often `. . .` occurs, without overlap."""
+    found, state = 0, 0
+    for at in range(start, stop):
+        dot, space = data[at] == 46, data[at] == 32
+        if (state % 2 == 0 and dot) or (state % 2 == 1 and space):
+            state += 1
+        else:
+            state = 1 if dot else 0
+        if state == 5:
+            found, state = found + 1, 0
+    return found
+
+
+@kernel
+def _symbols(data: Array, places: Array, count: int, stop: int) -> tuple[int, int, int]:
+    """Returns how often `#`, `...` and `…` occur: all are tokens of their own, or runs of them."""
+    hashes, dots, ellipses = 0, 0, 0
+    for k in range(count):
+        first, at = data[places[k]], places[k]
+        if first == 35:
+            while at < stop and data[at] == 35:
+                hashes, at = hashes + 1, at + 1
+        elif first == 46:
+            while at < stop and data[at] == 46:
+                at += 1
+            dots += (at - places[k]) // 3
+        elif first == 0xE2:
+            while at + 2 < stop and data[at] == 0xE2 and data[at + 1] == 0x80 and data[at + 2] == 0xA6:
+                ellipses, at = ellipses + 1, at + 3
+    return hashes, dots, ellipses
+
+
+@kernel
+def _ends_in_ellipsis(data: Array, start: int, stop: int, ellipses: int) -> bool:
+    if stop - start >= 3 and data[stop - 1] == 0xA6:
+        return (ellipses & _ELLIPSIS) != 0 and data[stop - 2] == 0x80 and data[stop - 3] == 0xE2
+    if stop - start < 3 or data[stop - 1] != 46:
+        return False
+    if (ellipses & _DOTS) and data[stop - 2] == 46 and data[stop - 3] == 46:
+        return True
+    spaced = stop - start >= 5 and data[stop - 2] == 32 and data[stop - 3] == 46 and data[stop - 4] == 32
+    return (ellipses & _SPACED_DOTS) != 0 and spaced and data[stop - 5] == 46
+
+
+@kernel
+def _marked_lines(
+    data: Array, table: Array, ellipses: int, bullets: Array, count: int, starts: Array, stops: Array
+) -> tuple[int, int]:
+    """Returns how many lines begin with a bullet, and how many end in an ellipsis."""
+    bulleted, ended = 0, 0
+    for k in range(count):
+        start, stop = trimmed(data, starts[k], stops[k], table)
+        if start == stop:
+            continue
+        first, _ = point(data, start)
+        for bullet in bullets:
+            bulleted += first == bullet
+        ended += _ends_in_ellipsis(data, start, stop, ellipses)
+    return bulleted, ended
+
+
+@kernel
+def _length(lengths: Array, flags: Array, count: int, outside: int, median: bool) -> float:
+    """Returns the mean or median characters of W′; 0 if there is none."""
+    if not outside:
+        return 0.0
+    if median:
+        low = _ranked_length(lengths, flags, count, (outside - 1) // 2)
+        return (low + _ranked_length(lengths, flags, count, outside // 2)) / 2
+    total = 0
+    for k in range(count):
+        if flags[k] & OUTSIDE:
+            total += lengths[k]
+    return total / outside
+
+
+@kernel
+def _stop_words(counts: Array, known: Array, distinct: int, stop_words: Array, repeats: bool) -> int:
+    found = 0
+    for code in range(distinct):
+        for word in stop_words:
+            if known[code] == word:
+                found += counts[code] if repeats else 1
+    return found
+
+
+@kernel
+def fill(
+    data: Array, start: int, stop: int, table: Array, words: int, distinct: int, lines: int, every_line: int,
+    median: bool, ellipses: int, bullets: Array, repeats: bool, stop_words: Array, unspaced: bool,
+    sheet: Sheet, out: Array,
+) -> None:  # fmt: skip
+    """Fills the values of one text of `words` tokens, `distinct` of them different, and `lines` non-empty lines."""
+    outside = alphabetic = np.int64(0)
+    for flags in sheet.flags[:words]:
+        outside += flags & OUTSIDE
+        alphabetic += (flags & ALPHABETIC) != 0
+    hashes, dots, marks = _symbols(data, sheet.places, words, stop)
+    found = (dots if ellipses & _DOTS else 0) + marks
+    if ellipses & _SPACED_DOTS:
+        found += _spaced_dots(data, start, stop)
+    bulleted, ended = _marked_lines(data, table, ellipses, bullets, lines, sheet.starts, sheet.stops)
+    out[0] = outside
+    out[1] = np.nan if unspaced else _length(sheet.lengths, sheet.flags, words, outside, median)
+    out[2], out[3] = hashes / words, found / words
+    out[4], out[5] = bulleted / every_line, ended / every_line
+    out[6] = alphabetic / words
+    out[7] = _stop_words(sheet.counts, sheet.known, distinct, stop_words, repeats) if len(stop_words) else np.nan
