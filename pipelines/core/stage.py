@@ -173,7 +173,7 @@ def _fail(name: str, error: GradsiftError) -> int:
     return error.exit_code
 
 
-_OURS = re.compile(r"^(?:scoring\.errors\.)?(ConfigError|DataError|SchemaError|ToolError): (.*)", re.M | re.S)
+_OURS = re.compile(r"^(?:scoring[\w.]*\.)?(ConfigError|DataError|SchemaError|ToolError): (.*)", re.M | re.S)
 
 
 def from_beam(error: BaseException) -> GradsiftError | None:
