@@ -7,7 +7,7 @@ from typing import Any
 
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
-from transforms.core import parts, schemas
+from transforms.core import parts
 
 MEMORY_LIMIT = "2GB"  # DuckDB spills beyond it
 
@@ -74,12 +74,3 @@ def zipped(project: Project, columns: Columns) -> str:
     ]
     tables = " POSITIONAL JOIN ".join(f'{scan(project.folder(f))} AS "{f}"' for f in columns)
     return f"SELECT {', '.join(picked)} FROM {tables}"
-
-
-def wide_columns(folders: Sequence[str]) -> dict[str, list[str]]:
-    """Returns every column of `folders` but the payloads and the repeated `sample_id`."""
-    payload = {"images", "audio", "text", "clean_text"}
-    return {
-        f: [c for c in schemas.PARTS[f].names if c not in payload and (c != "sample_id" or f == folders[0])]
-        for f in folders
-    }

@@ -21,9 +21,9 @@ from pipelines.core.project import Project
 from pipelines.passes import directions, kept_texts
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
+from scoring.core.hashing import hash64
 from scoring.models import load as models
 from scoring.order.cost import TokensConfig
-from scoring.quality.head import hash64
 from scoring.static.scale import Bounds
 from transforms.clean import transform as clean
 from transforms.clean.transform import CleanConfig

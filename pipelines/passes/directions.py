@@ -20,11 +20,11 @@ from pipelines.passes import kept_texts
 from scoring.core import drift, files
 from scoring.core.errors import ConfigError
 from scoring.core.files import file_digest
+from scoring.core.hashing import hash64
 from scoring.gradients import directions
 from scoring.gradients.costate import costates
 from scoring.gradients.losses import Objective
 from scoring.models import load as models
-from scoring.quality.head import hash64
 from scoring.reference.train import CHARS_PER_TOKEN
 from transforms.core import parts
 from transforms.gradients.checkpoints import load_model, scored_layers, token_rows, write_directions

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from pipelines.core.project import Project
 from pipelines.passes import directions
+from scoring.core.hashing import hash64
 from scoring.gradients import sketches
 from scoring.lqs.distill import spearman
-from scoring.quality.head import hash64
 from transforms.core import parts
 from transforms.gradients.checkpoints import read_directions
 from transforms.gradients.config import GradientsConfig

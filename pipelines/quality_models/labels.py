@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from pipelines.quality_models.fit import labelled
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
-from scoring.quality.head import Labelled, hash64
+from scoring.core.hashing import hash64
+from scoring.quality.head import Labelled
 from transforms.quality import labels
 from transforms.quality.label_rows import USE, LabelSource
 from transforms.readers import text_source

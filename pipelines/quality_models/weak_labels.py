@@ -10,8 +10,9 @@ from typing import NamedTuple
 from pipelines.core import tables
 from pipelines.core.project import Project
 from pipelines.passes import kept_texts
+from scoring.core.hashing import hash64
 from scoring.quality import degrade
-from scoring.quality.head import MIN_ROWS, Labelled, hash64
+from scoring.quality.head import MIN_ROWS, Labelled
 from transforms.core import parts
 from transforms.text.decontaminate import overlap as decontaminate
 

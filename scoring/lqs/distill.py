@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from scoring.core.config import config
 from scoring.core.errors import ConfigError
-from scoring.quality.head import hash64
+from scoring.core.hashing import hash64
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

@@ -5,7 +5,6 @@ those of the text, and an additive model (`scoring.quality.additive`) makes the 
 from are log-odds of rows that the regression has not seen; Platt's line (1999) on unseen rows calibrates the whole.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from scoring.core.hashing import hash64
 from scoring.models.encoding import Floats
 from scoring.quality import additive
 from scoring.quality.additive import Additive
@@ -187,12 +187,6 @@ def folds_of(rows: Sequence[Labelled], folds: int, seed: int) -> Ints:
         ranked = sorted((hash64(seed, "fold", r.row_id), k) for k, r in enumerate(rows) if r.good is good)
         found[[k for _, k in ranked]] = np.arange(len(ranked)) % folds
     return found
-
-
-def hash64(*values: object) -> int:
-    """Returns a 64-bit hash of `values`, the same on every machine."""
-    text = "\x1f".join(map(str, values))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def normal(label: object) -> str:

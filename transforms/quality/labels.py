@@ -15,8 +15,9 @@ import pyarrow as pa
 from scoring.core import files
 from scoring.core.config import config
 from scoring.core.errors import ConfigError
+from scoring.core.hashing import hash64
 from scoring.quality import agreement
-from scoring.quality.head import MIN_ROWS, hash64, normal
+from scoring.quality.head import MIN_ROWS, normal
 from transforms.core.schemas import LABELS, conform
 from transforms.quality.label_rows import USE, LabelSource, Vote, judged_rows
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from scoring.core.errors import ConfigError, DataError, SchemaError
-from scoring.quality.head import hash64
+from scoring.core.hashing import hash64
 from transforms.core.schemas import LABELS
 from transforms.quality import labels
 from transforms.quality.labels import Judged, LabelSource, ReviewConfig, Vote, read_judged, review_rows, write_labels
