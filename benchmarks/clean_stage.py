@@ -44,6 +44,7 @@ from text_rules import raw_texts  # noqa: E402
 from pipelines import clean as stage  # noqa: E402
 from pipelines.core.project import Project, open_project  # noqa: E402
 from transforms.clean import transform as clean  # noqa: E402
+from transforms.clean.config import CleanConfig  # noqa: E402
 from transforms.core import parts, schemas  # noqa: E402
 
 PART_ROWS = 1024  # many parts, so that neither tool waits for the other process at the end
@@ -108,7 +109,7 @@ def datatrove(root: Path, python: Path, *flags: str) -> Callable[[], None]:
 
 def loop(project: Project) -> None:
     """Reads, cleans and writes every part without Beam."""
-    config = project.section("clean", clean.CleanConfig)
+    config = project.section("clean", CleanConfig)
     tools = clean.load(project.folder("clean") / "boilerplate.parquet")
     for name in parts.names(project.folder("samples")):
         batch = clean.clean_batch(parts.read_columns(project.data, name, clean.READS), config, tools)

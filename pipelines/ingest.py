@@ -22,7 +22,8 @@ from pipelines.passes import ingest_totals
 from scoring.core.errors import DataError
 from transforms.core import parts
 from transforms.decode import tool
-from transforms.ingest.transform import IngestConfig, IngestUnits, UnitTask
+from transforms.ingest.config import IngestConfig
+from transforms.ingest.transform import IngestUnits, UnitTask
 from transforms.ingest.units import Unit, plan
 from transforms.readers import html
 

@@ -19,9 +19,9 @@ from pipelines.core import progress, stage, tables
 from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
 from scoring.core import files, selection
-from scoring.core.config import config
 from scoring.core.errors import DataError
 from scoring.order import balance, ordering
+from scoring.order.config import PlanConfig
 from transforms.core import parts, schemas
 
 FILE = "plan.parquet"
@@ -32,26 +32,6 @@ COLUMNS = {
     "tokens": ["sample_id", "tokens", "flops", "bytes", "complexity"],
     "lqs": ["sample_id", "score", "band"],
 }
-
-
-@config
-class PlanConfig(ordering.OrderConfig):
-    """Section `plan` of params: an order, what is selected for it, and where it is cut."""
-
-    top_ratio: float  # share of the kept rows that is selected, best first
-    shard_rows: int  # base of the adaptive size
-    complexity_threshold: float
-    hot_ratio: float  # share of the selected rows in the hot tier, best first
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("top_ratio", "hot_ratio"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be from 0 to 1, is {getattr(self, name)}")
-        if not 1 <= self.shard_rows <= 2**29:
-            raise ValueError(f"shard_rows must be from 1 to {2**29}, is {self.shard_rows}")
-        if not self.complexity_threshold > 0:
-            raise ValueError(f"complexity_threshold must be above 0, is {self.complexity_threshold}")
 
 
 def run(project: Project) -> None:

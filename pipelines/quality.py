@@ -21,7 +21,7 @@ from scoring.models import load as models
 from scoring.quality import head as quality_head
 from transforms.core.schemas import QUALITY
 from transforms.quality import transform as quality
-from transforms.quality.transform import FITTED, MODEL, QualityConfig
+from transforms.quality.config import FITTED, MODEL, SCORING_FIELDS, QualityConfig
 
 
 def run(project: Project) -> None:
@@ -36,7 +36,7 @@ def run(project: Project) -> None:
         folder="quality",
         schema=QUALITY,
         reads=quality.READS,
-        config={n: getattr(config, n) for n in quality.SCORING_FIELDS} | {"dtype": models.dtype_of(config.dtype)},
+        config={n: getattr(config, n) for n in SCORING_FIELDS} | {"dtype": models.dtype_of(config.dtype)},
         depends=[model, head.card["head"] if head else "no head"],
     )
     also = quality_also.run(project, config, further)

@@ -24,7 +24,7 @@ from scoring.core.errors import DataError
 from scoring.models import files as model_files
 from scoring.models import load as models
 from scoring.reference import train as reference
-from scoring.reference.train import ReferenceConfig
+from scoring.reference.config import MIN_ROWS, ReferenceConfig
 
 TRAIN = "train"  # reference.model of a reference that is trained here
 
@@ -81,8 +81,8 @@ def _trained(project: Project, config: ReferenceConfig) -> Marker:
         return old | {"inputs": inputs}
     _clear(project)
     stamp = {"model": TRAIN, "fingerprint": key, "inputs": inputs, "ids": ids, "rows": len(ids)}
-    if len(ids) < reference.MIN_ROWS:
-        why = f"{len(ids)} rows with text, {reference.MIN_ROWS} needed"
+    if len(ids) < MIN_ROWS:
+        why = f"{len(ids)} rows with text, {MIN_ROWS} needed"
         progress.say(f"reference: skipped: {why}")
         return stamp | {"checkpoints": [], "skipped": why}
     with reference.deterministic():

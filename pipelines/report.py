@@ -22,9 +22,9 @@ from pipelines.core import stage
 from pipelines.core.project import Project
 from pipelines.reporting import figures, head_figures, score_figures, trust_figures
 from pipelines.reporting.charts import short
+from pipelines.reporting.config import ReportConfig
 from pipelines.reporting.figure import Sight
 from scoring.core import files
-from scoring.core.config import config
 from transforms.core import parts
 
 TEMPLATE = Path(__file__).parent / "reporting" / "report.html.j2"
@@ -49,18 +49,6 @@ SECTIONS = (
     )),
     ("Tokens, cost and languages", (figures.tokens, figures.shards, figures.languages)),
 )  # fmt: skip
-
-
-@config
-class ReportConfig:
-    """Section `report` of params."""
-
-    title: str
-    examples: int  # rows shown from each end of the final score
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.examples <= 100:
-            raise ValueError(f"examples must be from 0 to 100, not {self.examples}")
 
 
 def run(project: Project) -> None:

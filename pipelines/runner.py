@@ -9,7 +9,7 @@ from pipelines.core import progress, stage
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project, locked, open_project
 from scoring.core.errors import ConfigError
-from transforms.ingest.transform import IngestConfig
+from transforms.ingest.config import IngestConfig
 from transforms.readers.files import list_files
 
 

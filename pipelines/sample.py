@@ -17,32 +17,15 @@ from typing import Any
 from pipelines.core import deps, progress, stage
 from pipelines.core.project import Project
 from pipelines.sample_corpus import faults, sources, texts
+from pipelines.sample_corpus.config import SampleConfig
 from pipelines.sample_corpus.files import MediaFile
 from pipelines.sample_corpus.pictures import pictures
 from pipelines.sample_corpus.recordings import sounds, videos
 from scoring.core import files
-from scoring.core.config import config
 from transforms.decode import tool
 
 MANIFEST = "_manifest.json"
 _CODE = ("sample", *(f"corpus.{m}" for m in ("faults", "files", "pictures", "recordings", "sources", "texts")))
-
-
-@config
-class SampleConfig:
-    """How large the corpus is."""
-
-    seed: int
-    texts: int  # clean texts, before the planted faults
-    faults: int  # rows of each planted kind that comes in numbers
-    pictures: int
-    videos: int
-    sounds: int
-
-    def __post_init__(self) -> None:
-        for name in ("texts", "faults", "pictures", "videos", "sounds"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} {getattr(self, name)} must be at least 1")
 
 
 def run(project: Project) -> None:

@@ -27,7 +27,8 @@ from scoring.core.errors import DataError
 from transforms.core import parts
 from transforms.shard import manifest
 from transforms.shard import transform as shard
-from transforms.shard.transform import ShardConfig, ShardTask
+from transforms.shard.config import ShardConfig
+from transforms.shard.transform import ShardTask
 
 MANIFEST = "manifest.json"
 CARD = "README.md"

@@ -23,9 +23,11 @@ from scoring.core.files import file_digest
 from scoring.core.sums import ExactSum
 from scoring.models import files as model_files
 from scoring.static.alignment import Aligner, load_aligner
+from scoring.static.dimensions import DIMENSIONS
 from scoring.static.scale import BY_LANGUAGE, TEXTUAL, Bounds, group
 from transforms.core import parts, schemas
-from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, StaticConfig, no_aligner
+from transforms.static.config import StaticConfig
+from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, no_aligner
 
 MODULE = "pipelines.static"
 KEPT = {"dedup": ["kept"], "quality": ["kept"]}
@@ -37,7 +39,7 @@ RAW_READS = {
     "tokens": ["text_tokens"],
     "gradients": ["loss", "order_gain"],
 }
-SCORE_READS = {"samples": ["modality"], "clean": ["language"], "static/raw": list(schemas.STATIC_DIMENSIONS)}
+SCORE_READS = {"samples": ["modality"], "clean": ["language"], "static/raw": list(DIMENSIONS)}
 
 
 def run(project: Project) -> None:
@@ -123,7 +125,7 @@ def quantiles(project: Project, config: StaticConfig) -> dict[str, dict[str, tup
     if not parts.names(project.folder("samples")):
         return {}
     with tables.connect(project) as connection:
-        return {d: _bounds(project, connection, d, config) for d in schemas.STATIC_DIMENSIONS}
+        return {d: _bounds(project, connection, d, config) for d in DIMENSIONS}
 
 
 def _bounds(project: Project, connection: Any, dimension: str, config: StaticConfig) -> dict[str, tuple[float, float]]:

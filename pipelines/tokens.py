@@ -13,7 +13,7 @@ from typing import Any
 from pipelines.core import stage, tables
 from pipelines.core.project import Project
 from scoring.models import files as model_files
-from scoring.order.cost import TokensConfig
+from scoring.order.cost_config import TokensConfig
 from transforms import tokens
 from transforms.core import parts, schemas
 

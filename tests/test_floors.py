@@ -82,3 +82,16 @@ def test_help_loads_nothing_heavy() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert out.stdout.strip() == "[]"
     assert time.monotonic() - started < 30  # loaded machines; the real bound is that nothing heavy loads
+
+
+SLOW = ("apache_beam", "numba", "torch", "transformers", "datasets", "sklearn")
+STARTS = {
+    "a project is opened": "from pipelines.core.project import open_project; open_project(Path('params.yaml'))",
+}
+
+
+@pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
+def test_what_only_looks_leaves_engines_and_models_unloaded(start: str) -> None:
+    code = f"import sys; from pathlib import Path; {start}\nprint([m for m in {SLOW} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert out.stdout.strip() == "[]"

@@ -19,7 +19,7 @@ from scoring.core.errors import DataError
 from scoring.models import encoding
 from scoring.models import load as models
 from scoring.order import cost
-from scoring.order.cost import TokensConfig
+from scoring.order.cost_config import TokensConfig
 from transforms.core import schemas
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, all_kept

@@ -124,7 +124,7 @@ def _life(project: Project, connection: Any, part: str, row: int) -> Life:
 
 def _weights(project: Project) -> dict[str, float]:
     """Returns the AHP weight of each static dimension."""
-    from transforms.static.transform import StaticConfig
+    from transforms.static.config import StaticConfig
 
     return project.section("static", StaticConfig).weights
 

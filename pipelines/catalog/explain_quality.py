@@ -23,7 +23,7 @@ from scoring.models import load as models
 from scoring.quality.head import Head, logit
 from transforms.core.schemas import CLEAN
 from transforms.quality import values as quality_values
-from transforms.quality.transform import FITTED, MODEL, QualityConfig
+from transforms.quality.config import FITTED, MODEL, QualityConfig
 
 EXCERPT_CHARS = 120
 LOWEST = 3  # windows shown

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from pipelines.core import params
 from scoring.core.errors import ConfigError
 from scoring.static import ahp
-from transforms.core.schemas import STATIC_DIMENSIONS
-from transforms.static.transform import StaticConfig
+from scoring.static.dimensions import DIMENSIONS
+from transforms.static.config import StaticConfig
 
 Floats = npt.NDArray[np.float64]
 Entries = Mapping[tuple[int, int], float]
@@ -53,25 +53,25 @@ def read(path: Path) -> Judgements:
 def report(found: Judgements) -> Iterator[str]:
     """Yields the weights, λmax and CR, and the judgements that fit the others least."""
     got = ahp.priorities(found.matrix)
-    width = max(map(len, STATIC_DIMENSIONS))
+    width = max(map(len, DIMENSIONS))
     for k in np.argsort(-got.weights, kind="stable"):
         bar = "█" * max(1, round(_BAR * got.weights[k] / got.weights.max()))
-        yield f"{STATIC_DIMENSIONS[k]:<{width}}  {got.weights[k]:.4f}  {bar}"
+        yield f"{DIMENSIONS[k]:<{width}}  {got.weights[k]:.4f}  {bar}"
     yield ""
     yield f"λmax {got.lambda_max:.3f}, CR {got.consistency_ratio:.4f}, at most {found.max_ratio:g} ({_RATIO})"
     yield "the judgements that fit the others least:"
     for j in ahp.most_inconsistent(found.matrix, got.weights, _SHOWN):
-        pair = f"{STATIC_DIMENSIONS[j.row]} against {STATIC_DIMENSIONS[j.column]}"
+        pair = f"{DIMENSIONS[j.row]} against {DIMENSIONS[j.column]}"
         yield f"  {pair}: {j.value:.4g}, consistent would be {j.consistent:.3g}"
 
 
 def as_yaml(matrix: Floats, changed: Entries | None = None) -> Iterator[str]:
     """Yields the lines of `static.ahp`; behind a row, what the `changed` entries of it were."""
-    width = max(map(len, STATIC_DIMENSIONS)) + 1
+    width = max(map(len, DIMENSIONS)) + 1
     yield "  ahp:"
-    for i, name in enumerate(STATIC_DIMENSIONS[:-1]):
+    for i, name in enumerate(DIMENSIONS[:-1]):
         row = ", ".join(f"{v:.4g}" for v in matrix[i, i + 1 :])
-        was = [f"{STATIC_DIMENSIONS[j]} was {old:.4g}" for (k, j), old in (changed or {}).items() if k == i]
+        was = [f"{DIMENSIONS[j]} was {old:.4g}" for (k, j), old in (changed or {}).items() if k == i]
         yield f"    {name + ':':<{width}} [{row}]" + (f"  # {', '.join(was)}" if was else "")
 
 
@@ -81,11 +81,11 @@ def from_weights(given: Sequence[str]) -> Floats:
     Raises:
       ConfigError: a dimension is unknown, an importance no number above 0, or two are more than 9 times apart.
     """
-    weights = dict.fromkeys(STATIC_DIMENSIONS, 1.0)
+    weights = dict.fromkeys(DIMENSIONS, 1.0)
     for item in given:
         name, _, value = item.partition("=")
         if name not in weights:
-            raise ConfigError(f"no dimension {name!r}", where=item, remedy=f"use {', '.join(STATIC_DIMENSIONS)}")
+            raise ConfigError(f"no dimension {name!r}", where=item, remedy=f"use {', '.join(DIMENSIONS)}")
         weights[name] = _importance(value, item)
     values = np.array(list(weights.values()))
     if values.max() > _FARTHEST * values.min() * (1 + 1e-9):

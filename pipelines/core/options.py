@@ -3,13 +3,13 @@
 import logging
 import shlex
 import sys
-from typing import Any
-
-import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions
+from typing import TYPE_CHECKING, Any
 
 from scoring.core.config import config
 from scoring.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import apache_beam as beam
 
 MOST = 1024
 FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
@@ -31,7 +31,7 @@ class RuntimeConfig:
             raise ValueError(f"workers and threads must be at most {MOST}, not {self.workers} and {self.threads}")
 
 
-def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
+def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
     """Returns an empty pipeline on the engine of `runtime`.
 
     Raises:
@@ -43,6 +43,9 @@ def make_pipeline(runtime: RuntimeConfig) -> beam.Pipeline:
             where="runtime.engine",
             remedy="use local or processes, which run on this machine",
         )
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # the error itself carries the traceback
     arguments = list(runtime.beam_args)
     if runtime.engine == "processes":

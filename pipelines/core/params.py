@@ -17,19 +17,19 @@ C = TypeVar("C")
 
 SECTIONS = {
     "runtime": "pipelines.core.options:RuntimeConfig",
-    "sample": "pipelines.sample:SampleConfig",
-    "ingest": "transforms.ingest.transform:IngestConfig",
-    "clean": "transforms.clean.transform:CleanConfig",
-    "dedup": "transforms.dedup.exact:DedupConfig",
-    "quality": "transforms.quality.transform:QualityConfig",
-    "tokens": "scoring.order.cost:TokensConfig",
-    "reference": "scoring.reference.train:ReferenceConfig",
+    "sample": "pipelines.sample_corpus.config:SampleConfig",
+    "ingest": "transforms.ingest.config:IngestConfig",
+    "clean": "transforms.clean.config:CleanConfig",
+    "dedup": "transforms.dedup.config:DedupConfig",
+    "quality": "transforms.quality.config:QualityConfig",
+    "tokens": "scoring.order.cost_config:TokensConfig",
+    "reference": "scoring.reference.config:ReferenceConfig",
     "gradients": "transforms.gradients.config:GradientsConfig",
-    "static": "transforms.static.transform:StaticConfig",
+    "static": "transforms.static.config:StaticConfig",
     "lqs": "transforms.lqs.config:LqsSection",
-    "plan": "pipelines.plan:PlanConfig",
-    "shard": "transforms.shard.transform:ShardConfig",
-    "report": "pipelines.report:ReportConfig",
+    "plan": "scoring.order.config:PlanConfig",
+    "shard": "transforms.shard.config:ShardConfig",
+    "report": "pipelines.reporting.config:ReportConfig",
 }
 
 

@@ -16,14 +16,8 @@ from pipelines.core import stage, tables
 from pipelines.core.project import Project
 from pipelines.passes import key_files
 from scoring.core import files
-from transforms.clean.lines import (
-    BOILERPLATE,
-    BOILERPLATE_READS,
-    LINE_DOCUMENTS,
-    BoilerplateConfig,
-    ListLines,
-    example_lines,
-)
+from transforms.clean.config import BoilerplateConfig
+from transforms.clean.lines import BOILERPLATE, BOILERPLATE_READS, LINE_DOCUMENTS, ListLines, example_lines
 from transforms.core import parts
 
 MODULE = "pipelines.passes.boilerplate"

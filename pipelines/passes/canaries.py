@@ -23,10 +23,10 @@ from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.hashing import hash64
 from scoring.models import load as models
-from scoring.order.cost import TokensConfig
+from scoring.order.cost_config import TokensConfig
 from scoring.static.scale import Bounds
 from transforms.clean import transform as clean
-from transforms.clean.transform import CleanConfig
+from transforms.clean.config import CleanConfig
 from transforms.core import parts
 from transforms.gradients.checkpoints import Recipe
 from transforms.gradients.config import GradientsConfig
@@ -34,7 +34,8 @@ from transforms.lqs import canaries
 from transforms.lqs.canaries import GOOD, LABELLED_BAD, LABELLED_GOOD, MIN_ROWS, Canary, Tools
 from transforms.lqs.config import CanaryConfig, LabelledSource, LqsSection
 from transforms.readers.text_source import Use, read_texts
-from transforms.static.transform import StaticConfig, load_unigrams
+from transforms.static.config import StaticConfig
+from transforms.static.transform import load_unigrams
 
 USE = Use("canary source", "params, lqs.canaries.labelled")
 MAX_LABELLED = 400  # rows of a labelled source

@@ -13,7 +13,7 @@ from pipelines.core.project import Project
 from transforms.clean import benchmarks
 from transforms.core import arrow_files
 from transforms.readers.text_source import sources_digest
-from transforms.text.decontaminate.overlap import DecontaminateConfig
+from transforms.text.decontaminate.config import DecontaminateConfig
 
 MODULE = "pipelines.passes.decontaminate"
 

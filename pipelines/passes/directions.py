@@ -25,7 +25,7 @@ from scoring.gradients import directions
 from scoring.gradients.costate import costates
 from scoring.gradients.losses import Objective
 from scoring.models import load as models
-from scoring.reference.train import CHARS_PER_TOKEN
+from scoring.reference.config import CHARS_PER_TOKEN
 from transforms.core import parts
 from transforms.gradients.checkpoints import load_model, scored_layers, token_rows, write_directions
 from transforms.gradients.config import GradientsConfig

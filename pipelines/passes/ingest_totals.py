@@ -8,7 +8,7 @@ from pipelines.core.project import Project
 from scoring.core.errors import ConfigError, DataError
 from transforms.core import parts
 from transforms.core.rejects import REASONS
-from transforms.ingest.transform import IngestConfig
+from transforms.ingest.config import IngestConfig
 from transforms.ingest.units import Unit
 from transforms.readers.columns import Columns
 from transforms.readers.source import SourceConfig

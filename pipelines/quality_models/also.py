@@ -16,7 +16,7 @@ from scoring.models import files as model_files
 from scoring.models import load as models
 from transforms.quality import also as quality_also
 from transforms.quality.also_config import AlsoModel
-from transforms.quality.transform import SCORING_FIELDS, QualityConfig
+from transforms.quality.config import SCORING_FIELDS, QualityConfig
 
 _FIELDS = tuple(n for n in SCORING_FIELDS if n not in ("head", "min_quality"))  # neither changes these scores
 

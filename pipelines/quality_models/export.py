@@ -21,7 +21,7 @@ from scoring.models import files as model_files
 from scoring.models import onnx_export
 from transforms.quality import transform as quality
 from transforms.quality import values as quality_values
-from transforms.quality.transform import FITTED, MODEL, QualityConfig
+from transforms.quality.config import FITTED, MODEL, QualityConfig
 
 
 def main(params: Path, out: Path, model: str | None, rows: int) -> None:

@@ -26,13 +26,13 @@ from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
 from scoring.quality.head import Fitted, Head, Labelled
 from transforms.clean import transform as clean
-from transforms.clean.transform import CleanConfig
+from transforms.clean.config import CleanConfig
 from transforms.core import parts
 from transforms.core.schemas import LABELS_FILE
 from transforms.quality import labels
 from transforms.quality import transform as quality
 from transforms.quality import values as quality_values
-from transforms.quality.transform import QualityConfig
+from transforms.quality.config import QualityConfig
 from transforms.quality.values import Told
 
 MAX_CHARS = 20_000  # of a text that is learned from

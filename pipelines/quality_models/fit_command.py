@@ -28,7 +28,7 @@ from pipelines.quality_models.teacher import Taught, Teacher
 from scoring.core.errors import ConfigError
 from scoring.models import files as model_files
 from scoring.quality.head import Labelled
-from transforms.quality.transform import FITTED, QualityConfig
+from transforms.quality.config import FITTED, QualityConfig
 
 _REMEDY = "give more or cleaner labels, another --model, --unfreeze some layers, or lower min_heldout_f1"
 _MAIN = ("heldout", "detected", "ways", "reliability", "auc_by_domain", "auc_by_language")  # figures on rows unseen

@@ -10,7 +10,8 @@ from scoring.core.errors import ConfigError, DataError
 from scoring.core.hashing import hash64
 from scoring.quality.head import Labelled
 from transforms.quality import labels
-from transforms.quality.label_rows import USE, LabelSource
+from transforms.quality.config import LabelSource
+from transforms.quality.label_rows import USE
 from transforms.readers import text_source
 
 _OPTIONS = {"`columns` and `label`": "--text and --label", "`columns`": "--text", "`label`": "--label",

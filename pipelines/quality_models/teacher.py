@@ -24,7 +24,8 @@ from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
 from scoring.quality.head import MIN_ROWS, Doubles, Labelled
 from transforms.quality import transform as quality
-from transforms.quality.transform import QualityConfig, Scorer
+from transforms.quality.config import MODEL, QualityConfig
+from transforms.quality.transform import Scorer
 
 HELD_OUT = 5  # one row in so many is not learned from
 
@@ -103,7 +104,7 @@ def choose(project: Project, rows: int, seed: int) -> list[tuple[str, str, str]]
 
 def _scores(project: Project, config: QualityConfig, teacher: Teacher, texts: Sequence[str]) -> tuple[Doubles, float]:
     """Returns (n,) what the teacher says of each text, NaN of one without tokens, and the threshold."""
-    own = replace(config, head=quality.MODEL, model=teacher.model, good_labels=teacher.good_labels)
+    own = replace(config, head=MODEL, model=teacher.model, good_labels=teacher.good_labels)
     window = _window(project, own)
     own = replace(own, window_tokens=window, stride_tokens=min(own.stride_tokens, window))
     scorer = quality.load_scorer(own, project.root, project.runtime.threads, None)

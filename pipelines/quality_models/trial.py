@@ -11,7 +11,7 @@ from scoring.quality import additive
 from scoring.quality import figures as quality_figures
 from scoring.quality.head import Bools, Doubles, Fitted, Labelled, sigmoid
 from transforms.quality import transform as quality
-from transforms.quality.transform import QualityConfig
+from transforms.quality.config import QualityConfig
 
 
 class Trial(NamedTuple):

@@ -23,7 +23,7 @@ from scoring.models import load as models
 from scoring.quality import unfreeze
 from scoring.quality.head import Bools
 from transforms.quality import transform as quality
-from transforms.quality.transform import QualityConfig
+from transforms.quality.config import QualityConfig
 
 
 class Encoder(NamedTuple):

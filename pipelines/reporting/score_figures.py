@@ -10,7 +10,7 @@ from typing import Any
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Axis, Frame
 from pipelines.reporting.figure import Figure, Sight, not_run
-from transforms.core import schemas
+from scoring.static.dimensions import DIMENSIONS
 
 BINS = 40
 GRID = (36, 24)
@@ -122,14 +122,14 @@ def dimensions(sight: Sight) -> Figure:
     key, title = "static", "The twelve static dimensions"
     if "static_score" not in sight.columns:
         return Figure(key, title, missing=not_run("static"))
-    listed = ", ".join(schemas.STATIC_DIMENSIONS)
+    listed = ", ".join(DIMENSIONS)
     counts: dict[str, list[int]] = {}
     for row in sight.select(
         f"SELECT dimension, {_bin('value', 0.0, 1.0, FINE_BINS)} AS bin, count(*) AS n FROM "
         f"(SELECT {listed} FROM fates) UNPIVOT (value FOR dimension IN ({listed})) GROUP BY ALL"
     ):
         counts.setdefault(row["dimension"], [0] * FINE_BINS)[row["bin"]] = row["n"]
-    spread = [(d, [quantile(counts[d], q) for q in QUANTILES]) for d in schemas.STATIC_DIMENSIONS if d in counts]
+    spread = [(d, [quantile(counts[d], q) for q in QUANTILES]) for d in DIMENSIONS if d in counts]
     frame = Frame(key, title, "Quantiles of each dimension on the scale from 0 to 1.")
     rows = [(d, sum(counts[d]), *(f"{v:.3f}" for v in values)) for d, values in spread]
     return Figure(

@@ -15,10 +15,10 @@ from typing import Any
 
 from scoring.core.errors import ConfigError
 from scoring.models import windows
+from scoring.models.config import MIN_TOKENS
 
 Row = Sequence[int]  # token ids of one sample
 
-MIN_TOKENS = 2  # of a causal model: one to see, one to predict
 MASK_FROM = 3  # not the first words, which have too little before them
 MASK_EVERY = 7  # about 15 %, as BERT was trained (Devlin et al. 2019)
 

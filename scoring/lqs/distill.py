@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.core.config import config
 from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
+from scoring.lqs.config import DistillConfig
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -32,22 +32,6 @@ _STRENGTHS = 10.0 ** np.arange(-5, 0.5, 0.5)  # of the penalty, a row
 _LANDMARKS = 512
 _KNOTS = 1001  # quantiles of the scores that are kept
 _DIGITS = 6  # of a predicted quantile: below it, sums depend on how rows are batched
-
-
-@config
-class DistillConfig:
-    """Section `lqs.distill` of the params."""
-
-    min_spearman: float
-    min_rows: int
-    max_rows: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        if not -1 <= self.min_spearman <= 1:
-            raise ValueError(f"min_spearman must lie in [-1, 1], not {self.min_spearman}")
-        if not 20 <= self.min_rows <= self.max_rows:
-            raise ValueError(f"min_rows {self.min_rows} must be at least 20 and at most max_rows {self.max_rows}")
 
 
 def chosen(ids: Sequence[str], ratio: float, seed: int, purpose: str) -> Bools:

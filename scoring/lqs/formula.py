@@ -4,45 +4,19 @@ Shapes: n rows, T checkpoints in training order. NaN marks what a row lacks; it 
 as a score that a sort could meet.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from scoring.core.config import config
 from scoring.core.errors import ConfigError
+from scoring.lqs.config import LqsConfig
 
 BANDS = ("base", "reinforcement", "challenge")
 BAND_FIFTHS = (2, 4)  # the lowest 40 % of the rows are base, the next 40 % reinforcement
 LIMIT = 1e100  # a larger value comes from a vanishing gradient; its square must stay finite
 
 Floats = npt.NDArray[np.float64]
-
-
-@config
-class LqsConfig:
-    """Which formula, and how it is mixed with the static score."""
-
-    formula: Literal["delt", "weighted"]
-    learnability_weight: float
-    quality_weight: float
-    norm_discount: float
-    high_value: float
-    alpha: float
-    clip: float
-
-    def __post_init__(self) -> None:
-        if self.norm_discount < 0:
-            raise ValueError(f"norm_discount {self.norm_discount} must not be negative")
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha {self.alpha} must be in [0, 1]")
-        if self.clip <= 0:
-            raise ValueError(f"clip {self.clip} must be above 0")
-        if min(self.learnability_weight, self.quality_weight) < 0:
-            raise ValueError(
-                f"learnability_weight {self.learnability_weight} and quality_weight {self.quality_weight} "
-                "must not be negative"
-            )
 
 
 class Gradients(NamedTuple):

@@ -7,18 +7,17 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from scoring.core.errors import ConfigError, ToolError
 from scoring.models import first_token
 from scoring.models import onnx as onnx_models
+from scoring.models.config import Dtype, Wanted
 from scoring.models.files import GGUF, resolve
 
 _GGUF_NEEDS = ("gguf", "accelerate")
 _MASKED = ("ForMaskedLM", "ForPreTraining")
 
-Dtype = Literal["float32", "bfloat16"]
-Wanted = Literal["auto", "float32", "bfloat16"]
 
 _BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # of /proc/cpuinfo; the last is Arm's
 

@@ -6,14 +6,14 @@ Alpha: K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), by 
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.core.errors import ConfigError
+from scoring.quality.config import Level
 
-Level = Literal["nominal", "ordinal", "interval"]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
 Label = TypeVar("Label", bound=Hashable)

@@ -1,17 +1,13 @@
 """The static score: raw dimensions onto [0, 1] by corpus quantiles, then a weighted mean (docs/scoring.md)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Bounds = Mapping[str, tuple[float, float]]  # group → (low, high) corpus quantile of the raw values
-
-DIMENSIONS = (
-    "length", "lexical_diversity", "rare_words", "syntactic_variety", "reading_difficulty", "compression",
-    "knowledge_density", "semantic_breadth", "coherence", "predictability", "originality", "cleanliness",
-)  # fmt: skip
 
 # Dimensions where less is better. Against pages that people labelled bad, few rare words tell a good
 # page (AUC .74), many do not: names, fragments and keyboard noise are what is rare.
@@ -59,3 +55,17 @@ def weighted_product(values: Mapping[str, Floats], weights: Mapping[str, float],
     """
     logs = {d: np.log(np.maximum(column, floor)) for d, column in values.items()}
     return np.exp(weighted_mean(logs, weights))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How dimensions become a score."""
+
+    weights: Mapping[str, float]
+    floor: float | None  # of a weighted product; None: a weighted sum
+
+    def mean(self, columns: Mapping[str, Floats]) -> Floats:
+        """Returns (n,) the score of rows by their dimensions on [0, 1]."""
+        if self.floor is None:
+            return weighted_mean(columns, self.weights)
+        return weighted_product(columns, self.weights, floor=self.floor)

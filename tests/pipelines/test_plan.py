@@ -13,10 +13,9 @@ from support import planned
 from pipelines import plan
 from pipelines.core import stage
 from pipelines.core.project import Project
-from pipelines.plan import PlanConfig
 from scoring.core.errors import ConfigError, DataError
 from scoring.order import ordering
-from scoring.order.ordering import MixedConfig, SegmentConfig, TransitionConfig
+from scoring.order.config import MixedConfig, PlanConfig, SegmentConfig, TransitionConfig
 from transforms.core import parts
 
 

@@ -19,6 +19,7 @@ from pipelines import report
 from pipelines.catalog import views as catalog
 from pipelines.core.project import Project
 from pipelines.reporting import score_figures
+from pipelines.reporting.config import ReportConfig
 from scoring.core.errors import DataError
 from transforms.core import schemas
 
@@ -265,7 +266,7 @@ def test_the_segments_of_a_video_are_one_input(tmp_path: Path) -> None:
 @pytest.mark.parametrize("examples", [-1, 101])
 def test_config_is_checked(examples: int) -> None:
     with pytest.raises(ValueError, match=str(examples)):
-        report.ReportConfig(title="a", examples=examples)
+        ReportConfig(title="a", examples=examples)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=200), st.sampled_from(score_figures.QUANTILES))

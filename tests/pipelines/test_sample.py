@@ -19,13 +19,14 @@ from support.places import ROOT, SHIPPED
 from pipelines import sample
 from pipelines.core import params
 from pipelines.core.project import Project
-from pipelines.sample import SampleConfig
 from pipelines.sample_corpus import faults, sources, texts
+from pipelines.sample_corpus.config import SampleConfig
 from scoring.core.errors import ConfigError, ToolError
-from transforms.decode.audio import AudioConfig, decode_audio
+from transforms.decode.audio import decode_audio
+from transforms.decode.config import AudioConfig, ImageConfig, VideoConfig
 from transforms.decode.errors import MediaError
-from transforms.decode.image import ImageConfig, decode_image
-from transforms.decode.video import VideoConfig, decode_video
+from transforms.decode.image import decode_image
+from transforms.decode.video import decode_video
 
 IMAGE = ImageConfig(max_side=512, max_pixels=100_000_000, format="jpeg", quality=92, background="white")
 VIDEO = VideoConfig(fps=1.0, segment_s=60.0, max_side=512, timeout_s=60.0)
@@ -156,7 +157,7 @@ def test_texts_are_long_enough_and_named(folder: Path) -> None:
 
 
 def test_clean_texts_pass_gopher(folder: Path) -> None:
-    from transforms.clean.transform import CleanConfig
+    from transforms.clean.config import CleanConfig
     from transforms.text.rules import gopher, repetition
     from transforms.text.rules.measure import measure
 

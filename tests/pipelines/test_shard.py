@@ -19,6 +19,7 @@ from pipelines.core import stage
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
 from transforms.core import parts, schemas
+from transforms.shard.config import ShardConfig
 
 
 def shards(project: Project) -> list[Path]:
@@ -204,7 +205,7 @@ def test_a_shard_with_other_rows_is_found(rows: list[planned.Row], tmp_path: Pat
     """Two shards that have changed places: footers and counts are right, only the ids tell."""
     project = planned.write(tmp_path, rows[:80])
     planned.run(project)
-    tasks = list(shard._tasks(project, project.section("shard", shard.ShardConfig)))
+    tasks = list(shard._tasks(project, project.section("shard", ShardConfig)))
     twins = [t for t in tasks if t.rows == 16][:2]
     tables = [pq.read_table(project.folder("shards") / t.name) for t in twins]
     for task, table in zip(twins, tables[::-1], strict=True):

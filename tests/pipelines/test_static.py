@@ -14,9 +14,10 @@ from pipelines import static
 from pipelines.core import stage, tables
 from pipelines.core.params import Params
 from pipelines.core.project import Project
-from scoring.static.scale import DIMENSIONS
+from scoring.static.dimensions import DIMENSIONS
 from transforms.core import parts, schemas
-from transforms.static.transform import StaticConfig, load_unigrams
+from transforms.static.config import StaticConfig
+from transforms.static.transform import load_unigrams
 
 ROWS = [scored_corpus.row(n) for n in range(36)]
 

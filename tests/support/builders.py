@@ -15,6 +15,7 @@ from support.places import ROOT
 from pipelines.core import params
 from pipelines.core.options import RuntimeConfig
 from pipelines.core.project import Project
+from scoring.static.dimensions import DIMENSIONS
 from transforms.core import parts, schemas
 from transforms.quality.labels import write_labels
 
@@ -166,10 +167,10 @@ TOKENS: dict[str, dict[str, Any]] = {
     for s, (t, i, v, a) in _COUNTS.items()
 }  # fmt: skip
 STATIC_RAW: dict[str, dict[str, Any]] = {
-    s: {d: 10.0 + k + n for k, d in enumerate(schemas.STATIC_DIMENSIONS)} for n, s in enumerate(("s00", "s04", "s07"))
+    s: {d: 10.0 + k + n for k, d in enumerate(DIMENSIONS)} for n, s in enumerate(("s00", "s04", "s07"))
 } | {s: {"length": 3.0} for s in ("s08", "s09", "s10")}
 STATIC: dict[str, dict[str, Any]] = {
-    s: {**{d: 0.1 + 0.05 * k for k, d in enumerate(schemas.STATIC_DIMENSIONS)}, "static_score": 0.4 + 0.1 * n}
+    s: {**{d: 0.1 + 0.05 * k for k, d in enumerate(DIMENSIONS)}, "static_score": 0.4 + 0.1 * n}
     for n, s in enumerate(("s00", "s04", "s07"))
 } | {s: {"length": 0.5, "static_score": 0.5} for s in ("s08", "s09", "s10")}
 GRADIENTS: dict[str, dict[str, Any]] = {

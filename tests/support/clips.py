@@ -9,9 +9,7 @@ import numpy as np
 from PIL import Image
 
 from transforms.decode import tool
-from transforms.decode.audio import AudioConfig
-from transforms.decode.image import ImageConfig
-from transforms.decode.video import VideoConfig
+from transforms.decode.config import AudioConfig, ImageConfig, VideoConfig
 
 IMAGE = ImageConfig(max_side=512, max_pixels=100_000_000, format="jpeg", quality=92, background="white")
 AUDIO = AudioConfig(sample_rate_hz=16_000, segment_s=300.0, timeout_s=60.0)

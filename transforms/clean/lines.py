@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from scoring.core.config import config
 from transforms.core import schemas
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
@@ -41,25 +40,6 @@ LINE_KEYS = pa.schema([("key", pa.uint64()), ("rows", pa.int32())])
 MAX_EXAMPLE_CHARS = 200
 
 Array = np.ndarray[Any, Any]
-
-
-@config
-class BoilerplateConfig:
-    """From when on a line is boilerplate of its source, and whether it is removed."""
-
-    min_docs: int  # distinct documents of the source that have it; 0 looks for none
-    min_doc_ratio: float  # the same as a share of the source's distinct documents
-    min_chars: int  # shorter lines never are
-    remove: bool  # false: counted only
-    skip_sources: tuple[str, ...]  # sources whose repeated lines carry meaning, such as code
-
-    def __post_init__(self) -> None:
-        if self.min_docs < 0 or self.min_docs == 1:
-            raise ValueError(f"min_docs must be 0 (off) or at least 2, not {self.min_docs}")
-        if not 0 <= self.min_doc_ratio <= 1:
-            raise ValueError(f"min_doc_ratio must be in [0, 1], not {self.min_doc_ratio}")
-        if self.min_chars < 1:
-            raise ValueError(f"min_chars must be at least 1, not {self.min_chars}")
 
 
 class Boilerplate(NamedTuple):

@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.core.config import config
 from transforms.clean import benchmarks, lines
+from transforms.clean.config import CleanConfig
 from transforms.core import schemas
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, floats
 from transforms.core.rules import Rule, verdict
-from transforms.text import extra, segment
+from transforms.text import extra
 from transforms.text.decontaminate import overlap as decontaminate
 from transforms.text.keys import keys
 from transforms.text.language import identify as language
 from transforms.text.language.model import Detector
-from transforms.text.normal.normalize import NormalizeConfig, normalize_batch
+from transforms.text.normal.normalize import normalize_batch
 from transforms.text.pii import redact as pii
 from transforms.text.rules import c4, fineweb, gopher, measure, repetition
 
@@ -51,28 +51,6 @@ _LANGUAGE = ("language", "language_score", "languages", "mixed_language")  # of 
 
 Array = np.ndarray[Any, Any]
 Flags = dict[str, Array]  # reason code → (rows,) bool
-
-
-@config
-class CleanConfig:
-    """What the clean text is, which languages stay, and the thresholds of the rules."""
-
-    normalize: NormalizeConfig
-    boilerplate: lines.BoilerplateConfig
-    language: language.LanguageConfig
-    words: segment.Words  # of scripts without spaces
-    pii: pii.PiiConfig
-    decontaminate: decontaminate.DecontaminateConfig
-    gopher: gopher.GopherConfig
-    repetition: repetition.RepetitionConfig
-    c4: c4.C4Config
-    fineweb: fineweb.FinewebConfig
-    extra: Mapping[str, float]  # code of a rule of transforms/text/extra → its threshold
-
-    def __post_init__(self) -> None:
-        unknown = sorted(set(self.extra) - set(extra.modules()))
-        if unknown:
-            raise ValueError(f"extra rules {unknown} do not exist; there are {', '.join(extra.modules())}")
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from scoring.core.errors import SchemaError
+from scoring.static.dimensions import DIMENSIONS
 from transforms.core.features import IMAGE, with_features
-
-STATIC_DIMENSIONS = (
-    "length", "lexical_diversity", "rare_words", "syntactic_variety", "reading_difficulty", "compression",
-    "knowledge_density", "semantic_breadth", "coherence", "predictability", "originality", "cleanliness",
-)  # fmt: skip
 
 # Measured beside the dimensions, of pictures and videos; they have no weight in the static score.
 STATIC_READINGS = ("visual_learnability", "frame_ssim", "alignment")
@@ -181,7 +177,7 @@ TOKENS = pa.schema([*_TOKEN_COUNTS, ("complexity", pa.float64())])
 # Of one part, not of its rows: how often each token stands in the excerpts. The empty word: all overlong ones.
 TOKEN_COUNTS = pa.schema([("kind", pa.string()), ("token", pa.string()), ("count", pa.int64())])
 
-_DIMENSIONS = [("sample_id", pa.string()), *((d, pa.float64()) for d in STATIC_DIMENSIONS)]
+_DIMENSIONS = [("sample_id", pa.string()), *((d, pa.float64()) for d in DIMENSIONS)]
 STATIC_RAW = pa.schema([*_DIMENSIONS, *((r, pa.float64()) for r in STATIC_READINGS)])
 STATIC = pa.schema([*_DIMENSIONS, ("static_score", pa.float64())])
 

@@ -9,31 +9,14 @@ from typing import Any
 
 import ffmpeg
 
-from scoring.core.config import config
 from transforms.decode import tool
+from transforms.decode.config import PADDING_S, AudioConfig
 from transforms.decode.errors import MediaError
 from transforms.decode.probe import MediaInfo, probe
 
 SAMPLE_BYTES = 2
-# What a codec adds at the end (up to two MP3 or AAC frames): too little to be a piece of its own.
-PADDING_S = 0.1
 # A decoder that complains and stops this far (or 2 %) before the header's end was cut short.
 _SHORTFALL_S = 0.5
-
-
-@config
-class AudioConfig:
-    """How sound is stored."""
-
-    sample_rate_hz: int
-    segment_s: float  # longer sound becomes several pieces
-    timeout_s: float  # of one file
-
-    def __post_init__(self) -> None:
-        if not 1000 <= self.sample_rate_hz <= 192_000:
-            raise ValueError(f"sample_rate_hz {self.sample_rate_hz} must be in [1000, 192000]")
-        if not self.segment_s > 2 * PADDING_S or not self.timeout_s > 0:
-            raise ValueError(f"segment_s {self.segment_s} must be above 0.2, timeout_s {self.timeout_s} above 0")
 
 
 @dataclass(frozen=True)

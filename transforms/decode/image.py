@@ -8,12 +8,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from PIL import Image, ImageCms, ImageColor, UnidentifiedImageError
 
-from scoring.core.config import config
+from transforms.decode.config import ImageConfig
 from transforms.decode.errors import MediaError
 from transforms.decode.probe import sniff
 
@@ -38,27 +37,6 @@ _BROKEN = (
 )  # fmt: skip
 # Pillow's warning filters and pixel limit are global to the process; threads must not restore each other's.
 _GLOBALS = threading.RLock()
-
-
-@config
-class ImageConfig:
-    """How pictures are stored."""
-
-    max_side: int  # pixels on the long side
-    max_pixels: int  # refuse to decode more
-    format: Literal["jpeg", "png"]
-    quality: int  # of jpeg
-    background: str  # under transparent pixels: a name or #rrggbb
-
-    def __post_init__(self) -> None:
-        if self.max_side < 1 or self.max_pixels < 1:
-            raise ValueError(f"max_side {self.max_side} and max_pixels {self.max_pixels} must be at least 1")
-        if not 1 <= self.quality <= 100:
-            raise ValueError(f"quality {self.quality} must be in [1, 100]")
-        try:
-            ImageColor.getrgb(self.background)
-        except ValueError:
-            raise ValueError(f"background {self.background!r} must be a color name or #rrggbb") from None
 
 
 @dataclass(frozen=True)

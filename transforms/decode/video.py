@@ -12,21 +12,11 @@ from typing import Any
 import ffmpeg
 from PIL import Image
 
-from scoring.core.config import config
 from transforms.decode import tool
-from transforms.decode.audio import (
-    PADDING_S,
-    AudioConfig,
-    PcmReader,
-    check_end,
-    open_input,
-    pcm_output,
-    piece,
-    seconds,
-    wav,
-)
+from transforms.decode.audio import PcmReader, check_end, open_input, pcm_output, piece, seconds, wav
+from transforms.decode.config import PADDING_S, AudioConfig, ImageConfig, VideoConfig
 from transforms.decode.errors import MediaError
-from transforms.decode.image import ImageConfig, encode, fit
+from transforms.decode.image import encode, fit
 from transforms.decode.probe import MediaInfo, VideoStream, probe
 
 # The first frame of each 1/fps interval since the first frame. Containers that count in milliseconds
@@ -39,24 +29,6 @@ _CLOCK = re.compile(r"\[(showinfo@\w+) @ \w+\] \[info\] config in time_base: (\d
 _SHOWN = re.compile(r"\[(showinfo@\w+) @ \w+\] \[info\] n: *\d+ pts: *(-?\d+|NOPTS) (?:.*?\bduration: *(\d+) )?")
 _NO_DECODER = re.compile(r"Function not implemented|[Dd]ecoder .*not found|no decoder found")
 _LOG_WAIT_S = 60.0
-
-
-@config
-class VideoConfig:
-    """Which frames of a video are kept, and how large."""
-
-    fps: float  # frames a second, chosen by presentation time
-    segment_s: float  # a longer video becomes several rows
-    max_side: int
-    timeout_s: float  # of one file
-
-    def __post_init__(self) -> None:
-        if not 0 < self.fps <= 1000:
-            raise ValueError(f"fps {self.fps} must be in (0, 1000]")
-        if not self.segment_s > 2 * PADDING_S or not self.timeout_s > 0:
-            raise ValueError(f"segment_s {self.segment_s} must be above 0.2, timeout_s {self.timeout_s} above 0")
-        if self.max_side < 1:
-            raise ValueError(f"max_side {self.max_side} must be at least 1")
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.core.config import config
 from transforms.core import schemas
 from transforms.core.parts import Part, Reads
-from transforms.dedup.near import NearConfig
 
 KEYS: Reads = {"clean": ["key_hash", "rule_quality", "kept"]}
 REASONS = {
@@ -34,18 +32,6 @@ SETTLED = pa.schema(
         ("cluster_ref", pa.int64()),
     ]
 )
-
-
-@config
-class DedupConfig:
-    """What a near duplicate is, and how many duplicates a source may lose before the run fails."""
-
-    max_source_loss: float  # of its rows that clean kept
-    near: NearConfig
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_source_loss <= 1:
-            raise ValueError(f"max_source_loss must be in [0, 1], not {self.max_source_loss}")
 
 
 def refs(number: int, rows: int) -> Array:

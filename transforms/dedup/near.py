@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.core.config import config
 from transforms.core import arrow_files
 from transforms.core.parts import Reads
 from transforms.dedup import minhash, near_kernel
+from transforms.dedup.config import NearConfig
 from transforms.text.keys.keys import key_texts
 
 TEXTS: Reads = {"samples": ["modality"], "clean": ["clean_text", "kept"]}
@@ -26,27 +26,6 @@ Array = np.ndarray[Any, Any]
 
 NEAR = pa.schema([("ref", pa.int64()), ("matched_id", pa.string()), ("similarity", pa.float64())])
 _ROW_BITS = 32  # of a ref
-
-
-@config
-class NearConfig:
-    """Shingles, signatures and the least similarity of near duplicates."""
-
-    enabled: bool
-    ngram: int  # tokens a shingle
-    bands: int
-    rows: int  # a band
-    min_similarity: float  # Jaccard, of shingle sets
-    max_leaders: int  # survivors of one band that a row is compared with
-    seed: int
-
-    def __post_init__(self) -> None:
-        least = {"ngram": 1, "bands": 1, "rows": 1, "max_leaders": 1, "seed": 0}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise ValueError(f"{name} must be at least {bound}, not {getattr(self, name)}")
-        if not 0 < self.min_similarity <= 1:
-            raise ValueError(f"min_similarity must be in (0, 1], not {self.min_similarity}")
 
 
 def band(number: int) -> str:

@@ -19,7 +19,7 @@ from transforms.core.arrow_files import SUFFIX
 from transforms.core.parts import Part, Task, digest, read_columns
 from transforms.dedup import exact as dedup
 from transforms.dedup import near
-from transforms.dedup.near import NearConfig
+from transforms.dedup.config import NearConfig
 
 Band = tuple[int, int]  # its number, and which slice of its hashes
 

@@ -12,7 +12,7 @@ from scoring.gradients.losses import Objective, Row
 from scoring.gradients.order_gain import Words
 from scoring.gradients.scorer import Floats, Scorer
 from scoring.models import load as models
-from scoring.reference.train import CHARS_PER_TOKEN
+from scoring.reference.config import CHARS_PER_TOKEN
 from transforms.gradients.config import GradientsConfig
 
 

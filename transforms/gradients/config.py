@@ -1,12 +1,14 @@
 """Section `gradients` of the params."""
 
 import re
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from scoring.core.config import config
-from scoring.gradients.losses import MIN_TOKENS
-from scoring.gradients.sketches import Projection
+from scoring.models.config import MIN_TOKENS
 from transforms.readers.source import TextSource
+
+if TYPE_CHECKING:
+    from scoring.gradients.sketches import Projection
 
 LAST_BLOCKS = "last:2"  # what precision `last_layers` scores where `layers` names no blocks itself
 
@@ -68,6 +70,8 @@ class GradientsConfig:
         return self.sketch.keep != "none" or self.precision in ("sketch", "auto")
 
     @property
-    def projection(self) -> Projection:
+    def projection(self) -> "Projection":
         """How a gradient becomes a sketch."""
+        from scoring.gradients.sketches import Projection
+
         return Projection(rank=self.sketch.rank, width=self.sketch.width, seed=self.seed)

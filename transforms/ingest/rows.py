@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from transforms.decode.audio import AudioConfig, decode_audio
+from transforms.decode.audio import decode_audio
+from transforms.decode.config import AudioConfig, ImageConfig, VideoConfig
 from transforms.decode.errors import MediaError
-from transforms.decode.image import ImageConfig, Picture, decode_image
+from transforms.decode.image import Picture, decode_image
 from transforms.decode.probe import probe
-from transforms.decode.video import VideoConfig, VideoSegment, decode_video
+from transforms.decode.video import VideoSegment, decode_video
 from transforms.readers.base import too_large
 from transforms.readers.fields import Fields, Media
 

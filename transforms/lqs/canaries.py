@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from scoring.order.cost import TokensConfig
+from scoring.order.cost_config import TokensConfig
 from scoring.quality import degrade
 from scoring.static.scale import Bounds
 from scoring.static.unigrams import Unigrams
 from transforms import tokens
-from transforms.clean.transform import CleanConfig, clean_batch, samples_of
+from transforms.clean.config import CleanConfig
 from transforms.clean.transform import Tools as Cleaner
+from transforms.clean.transform import clean_batch, samples_of
 from transforms.core import parts, schemas
 from transforms.gradients import transform as gradients
 from transforms.gradients.checkpoints import Loaded
@@ -26,7 +27,7 @@ from transforms.gradients.config import GradientsConfig
 from transforms.lqs.config import LqsSection
 from transforms.lqs.transform import Corpus, mix_batch
 from transforms.static import transform as static
-from transforms.static.transform import StaticConfig
+from transforms.static.config import StaticConfig
 
 GOOD = "good"
 LABELLED_GOOD = "labelled_good"

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from scoring.core.config import config
-from scoring.lqs.distill import DistillConfig
-from scoring.lqs.formula import LqsConfig
+from scoring.lqs.config import DistillConfig, LqsConfig
 from transforms.readers.source import TextSource
 
 

@@ -6,14 +6,14 @@ import pyarrow.compute as pc
 
 from scoring.lqs import distill
 from scoring.lqs.distill import Bools, Distilled, Floats
+from scoring.static.dimensions import DIMENSIONS
 from transforms.core import parts
 from transforms.core.parts import Reads, all_kept
-from transforms.core.schemas import STATIC_DIMENSIONS
 from transforms.gradients.transform import NOT_SAMPLED
 
-READS: Reads = {"quality": ["embedding"], "tokens": ["text_tokens"], "static": STATIC_DIMENSIONS}
+READS: Reads = {"quality": ["embedding"], "tokens": ["text_tokens"], "static": DIMENSIONS}
 
-_OTHERS = len(STATIC_DIMENSIONS) + 1  # features beside the embedding
+_OTHERS = len(DIMENSIONS) + 1  # features beside the embedding
 
 
 def with_features(reads: Reads) -> Reads:
@@ -35,7 +35,7 @@ def embedding_width(batch: pa.RecordBatch) -> int:
 
 def features(batch: pa.RecordBatch, width: int) -> Floats:
     """Returns (n, width + 13): embedding, static dimensions and log text tokens, NaN for what a row lacks."""
-    dimensions = [parts.floats(batch[f"static.{name}"]) for name in STATIC_DIMENSIONS]
+    dimensions = [parts.floats(batch[f"static.{name}"]) for name in DIMENSIONS]
     length = np.log1p(parts.floats(batch["tokens.text_tokens"]))
     return distill.feature_matrix(batch["quality.embedding"], width, [*dimensions, length])
 

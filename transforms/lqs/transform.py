@@ -9,19 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.lqs.config import LqsConfig
 from scoring.lqs.distill import Distilled
-from scoring.lqs.formula import (
-    BANDS,
-    Gradients,
-    LqsConfig,
-    Moments,
-    discounted,
-    log_norm,
-    lqs,
-    mix,
-    relative_norm,
-    z_score,
-)
+from scoring.lqs.formula import BANDS, Gradients, Moments, discounted, log_norm, lqs, mix, relative_norm, z_score
 from transforms.core import parts
 from transforms.core.parts import Part
 from transforms.core.schemas import LQS

@@ -4,17 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from scoring.core.config import config
-from transforms.core.schemas import PARTS, PLAN
 
 S = TypeVar("S")
 
 _OWN = ("name", "good_labels", "stride_tokens")  # what is not simply the section's where it is null
 # Of the catalog's wide views: a model's columns stand there beside all others.
 _VIEWS = ("part", "row", "selected", "dropped_by", "shard_position")
-_TAKEN = frozenset({*_VIEWS, *(name for schema in (*PARTS.values(), PLAN) for name in schema.names)})
 _PREFIXES = ("raw_", "clean_", "dedup_", "quality_")
 
 
@@ -74,5 +73,13 @@ def check(entries: Sequence[AlsoModel], section: object) -> None:
     for entry in entries:
         entry.settings(section)
         for column in entry.columns:
-            if counts[column] > 1 or column in _TAKEN or column.startswith(_PREFIXES):
+            if counts[column] > 1 or column in _taken() or column.startswith(_PREFIXES):
                 raise ValueError(f"also.{entry.name}: there is another column {column}, name the entry differently")
+
+
+@cache
+def _taken() -> frozenset[str]:
+    """Returns the columns of all other tables; without entries nobody asks, and pyarrow stays unloaded."""
+    from transforms.core.schemas import PARTS, PLAN
+
+    return frozenset({*_VIEWS, *(name for schema in (*PARTS.values(), PLAN) for name in schema.names)})

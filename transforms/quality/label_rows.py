@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from scoring.core.config import config
 from scoring.core.errors import ConfigError
-from scoring.quality.agreement import Level
 from scoring.quality.head import normal
 from transforms.quality import label_studio
-from transforms.readers.source import SourceConfig, TextSource
+from transforms.quality.config import LabelSource
 from transforms.readers.text_source import Use, read_rows, text_of
 
 USE = Use("label file", "params, quality.labels")
@@ -22,34 +20,6 @@ _ROW = 'a row is {"text": "…", "label": "…"}; `columns` and `label` name oth
 _TOTALS = ("n", "count", "total")  # in a column of counts, beside the labels: their sum
 _MAX_COUNT = 10_000  # of one label of a text: what is beyond is no count of judgements
 _VALUES = frozenset(label_studio.VALUES.values())
-
-
-@config
-class LabelSource(TextSource):
-    """Files of texts that people judged, once or several times."""
-
-    format: Literal["auto", "jsonl", "json", "parquet", "csv", "text", "label_studio"] = "auto"  # type: ignore[assignment]
-    label: str = "label"  # column of a label, a list of labels or counts {label: n}; label_studio: the control
-    annotator: str | None = None  # column that names who judged
-    bad_labels: tuple[str, ...] = ()  # if given, a label that is neither good nor bad is an error
-    level: Level = "nominal"  # of the labels, for Krippendorff's alpha
-    scale: tuple[str, ...] = ()  # labels from lowest to highest; level ordinal, where they are no numbers
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.format == "label_studio" and self.annotator:
-            raise ValueError(f"annotator of {self.name} must be null: a Label Studio export names its annotators")
-        if self.scale and self.level != "ordinal":
-            raise ValueError(f"scale of {self.name} needs level: ordinal")
-
-    @property
-    def source(self) -> SourceConfig:
-        """The same as ingest's readers take it."""
-        kind = "json" if self.format == "label_studio" else self.format
-        plain = TextSource(
-            name=self.name, paths=self.paths, columns=self.columns, format=kind, encoding=self.encoding
-        )  # fmt: skip
-        return plain.source
 
 
 class Vote(NamedTuple):

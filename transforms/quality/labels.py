@@ -13,18 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from scoring.core import files
-from scoring.core.config import config
 from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
 from scoring.quality import agreement
 from scoring.quality.head import MIN_ROWS, normal
 from transforms.core.schemas import LABELS, conform
-from transforms.quality.label_rows import USE, LabelSource, Vote, judged_rows
-
-__all__ = [
-    "Judged", "LabelSource", "ReviewConfig", "Vote", "agreement_summary", "read_judged", "require_classes",
-    "review_rows", "write_labels",
-]  # fmt: skip
+from transforms.quality.config import LabelSource, ReviewConfig
+from transforms.quality.label_rows import USE, Vote, judged_rows
 
 DISPUTED, CONTRADICTED, OUTLIER = "annotators disagree", "model and label disagree", "cluster outlier"
 
@@ -130,20 +125,6 @@ def agreement_summary(judged: Sequence[Judged], source: LabelSource) -> dict[str
         "level": source.level,
         **{name: None if value is None else round(value, 6) for name, value in alpha.items()},
     }
-
-
-@config
-class ReviewConfig:
-    """How the rows that lie near a labelled row are found."""
-
-    clusters: int = 8
-    neighbours: int = 10
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name, least in (("clusters", 1), ("neighbours", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)}")
 
 
 def review_rows(

@@ -4,12 +4,11 @@ Definitions: docs/quality.md. A row without text passes unscored; a row that an 
 dropped is not looked at.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -17,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.core.config import config
 from scoring.core.errors import ConfigError, ToolError
 from scoring.models import encoding, windows
 from scoring.models import load as models
@@ -26,12 +24,8 @@ from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
 from transforms.core.rules import Rule, verdict
 from transforms.core.schemas import QUALITY
-from transforms.quality import also_config
 from transforms.quality import values as quality_values
-from transforms.quality.also_config import AlsoModel
-from transforms.quality.labels import LabelSource, ReviewConfig
-
-FITTED, MODEL = "fitted", "model"  # what `head` may be, other than a folder
+from transforms.quality.config import MODEL, QualityConfig
 
 Floats = npt.NDArray[np.float64]
 Classified = tuple[Floats, encoding.Floats]  # (n, k) values and (n, d) embeddings; d is 0 where there are none
@@ -40,54 +34,6 @@ _DIGITS = 6  # scores are rounded to: below it, sums depend on how batches and t
 
 READS: Reads = {"clean": ["clean_text", "kept", *quality_values.COLUMNS], "dedup": ["kept"]}
 RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the model finds the text of low quality"),)
-
-
-@config
-class QualityConfig:
-    """Section `quality` of the params."""
-
-    model: str
-    dtype: models.Wanted
-    head: str
-    labels: LabelSource | None
-    min_alpha: float
-    good_labels: tuple[str, ...]
-    min_quality: float
-    window_tokens: int
-    stride_tokens: int
-    max_windows: int
-    aggregate: Literal["mean", "min", "max"]
-    batch_tokens: int
-    train_rows: int
-    folds: int
-    min_heldout_f1: float
-    refresh_ratio: float
-    review: ReviewConfig
-    also: tuple[AlsoModel, ...]
-    seed: int
-
-    def __post_init__(self) -> None:
-        for name in ("window_tokens", "stride_tokens", "batch_tokens", "train_rows"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.max_windows < 0:
-            raise ValueError(f"max_windows must be at least 0 (0 scores every window), not {self.max_windows}")
-        if not math.isfinite(self.min_quality):
-            raise ValueError(f"min_quality must be a finite number, not {self.min_quality}")
-        if self.head != MODEL and not 0 <= self.min_quality <= 1:
-            raise ValueError(f"min_quality of a fitted head must lie in [0, 1], not {self.min_quality}")
-        if self.folds < 3:  # each is left out of the others crosswise
-            raise ValueError(f"folds must be at least 3, not {self.folds}")
-        for name in ("min_heldout_f1", "refresh_ratio", "min_alpha"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie in [0, 1], not {getattr(self, name)}")
-        also_config.check(self.also, self)
-
-
-SCORING_FIELDS = (
-    "model", "head", "good_labels", "min_quality", "window_tokens", "stride_tokens", "max_windows", "aggregate",
-    "batch_tokens",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

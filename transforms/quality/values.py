@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from scoring.quality import text_values
-from transforms.clean.transform import CleanConfig, Tools, clean_batch, samples_of
+from transforms.clean.config import CleanConfig
+from transforms.clean.transform import Tools, clean_batch, samples_of
 from transforms.core.parts import floats
 from transforms.core.schemas import CLEAN_EXTRA, CLEAN_RATIOS
 

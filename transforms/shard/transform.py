@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from scoring.core import files
-from scoring.core.config import config
 from scoring.core.errors import DataError
 from transforms.core import parts, schemas
+from transforms.shard.config import ShardConfig
 
 PATTERN = "shard-*.parquet"
 ROUTES = "routes.parquet"  # part, row and rank of every row to unpack, by part and rank
@@ -39,17 +39,6 @@ _COLUMNS = {f"{folder}.{c}": "text" if c == "clean_text" else c for folder, cs i
 # Where few values repeat; elsewhere, above all in media bytes, looking for repeats costs and finds none.
 _DICTIONARY = ["source", "uri", "source_digest", "modality", "codec", "label", "domain", "language", "band"]
 _STALE = "run the stages again from the one that changed: gradsift run"
-
-
-@config
-class ShardConfig:
-    """Section `shard` of params."""
-
-    row_group_bytes: int  # decoded; a larger row has a row group of its own
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.row_group_bytes <= 2**30:  # nested values above 2 GiB a row group cannot be read back
-            raise ValueError(f"row_group_bytes must be from 1 to {2**30}, is {self.row_group_bytes}")
 
 
 class ShardTask(NamedTuple):

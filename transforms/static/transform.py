@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -13,95 +13,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from scoring.core.config import config
-from scoring.static.ahp import Priorities, priorities, reciprocal, require_consistent
 from scoring.static.alignment import Aligner
-from scoring.static.scale import FALLING, TEXTUAL, Bounds, group, unit_interval, weighted_mean, weighted_product
+from scoring.static.dimensions import DIMENSIONS
+from scoring.static.scale import FALLING, TEXTUAL, Bounds, Scale, group, unit_interval
 from scoring.static.text import text_readings
 from scoring.static.unigrams import Unigrams, count_tokens
 from transforms.core import parts
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, floats
-from transforms.core.schemas import STATIC, STATIC_DIMENSIONS, STATIC_RAW, STATIC_READINGS, TOKEN_COUNTS
+from transforms.core.schemas import STATIC, STATIC_RAW, STATIC_READINGS, TOKEN_COUNTS
 from transforms.static.align import alignments
 from transforms.static.media import media_length, media_readings
 
 Floats = npt.NDArray[np.float64]
-_SCALE = (0.1, 9.0)  # Saaty's 1/9 … 9, with room for a rounded reciprocal
-
-
-@config
-class StaticConfig:
-    """What the twelve dimensions are read from, scaled by and weighed with."""
-
-    max_tokens: int
-    vocabulary: int
-    low_quantile: float
-    high_quantile: float
-    mean: Literal["product", "sum"]
-    floor: float  # of a dimension on [0, 1], in a product
-    alignment: str | None  # a CLIP-like model: folder, package or cached Hugging Face id
-    ahp: dict[str, tuple[float, ...]]  # dimension → its importance against each one after it
-    max_consistency_ratio: float
-
-    def __post_init__(self) -> None:
-        if self.max_tokens < 1 or self.vocabulary < 1:
-            raise ValueError(f"max_tokens {self.max_tokens} and vocabulary {self.vocabulary} must be at least 1")
-        if not 0 <= self.low_quantile < self.high_quantile <= 1:
-            raise ValueError(
-                f"low_quantile {self.low_quantile} and high_quantile {self.high_quantile} must ascend in [0, 1]"
-            )
-        if not 0 < self.floor < 1:
-            raise ValueError(f"floor {self.floor} must lie between 0 and 1")
-        self._check_matrix()
-        require_consistent(
-            self.matrix, STATIC_DIMENSIONS, max_ratio=self.max_consistency_ratio, where="params, static.ahp"
-        )
-
-    def _check_matrix(self) -> None:
-        wanted = {d: len(STATIC_DIMENSIONS) - 1 - k for k, d in enumerate(STATIC_DIMENSIONS[:-1])}
-        if set(self.ahp) != set(wanted):
-            missing, unknown = sorted(set(wanted) - set(self.ahp)), sorted(set(self.ahp) - set(wanted))
-            raise ValueError(f"ahp needs one row a dimension but the last: missing {missing}, unknown {unknown}")
-        for dimension, row in self.ahp.items():
-            if len(row) != wanted[dimension]:
-                raise ValueError(f"ahp.{dimension} has {len(row)} values, must have {wanted[dimension]}")
-            if not all(_SCALE[0] <= v <= _SCALE[1] for v in row):
-                raise ValueError(f"ahp.{dimension} {list(row)} must lie on Saaty's scale, 1/9 to 9")
-
-    @property
-    def matrix(self) -> Floats:
-        """The (12, 12) reciprocal matrix."""
-        return reciprocal([self.ahp[d] for d in STATIC_DIMENSIONS[:-1]])
-
-    @property
-    def priorities(self) -> Priorities:
-        """The weights and their consistency."""
-        return priorities(self.matrix)
-
-    @property
-    def scale(self) -> "Scale":
-        """How dimensions become a score."""
-        return Scale(self.weights, self.floor if self.mean == "product" else None)
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """The weight of each dimension; they sum to 1."""
-        return dict(zip(STATIC_DIMENSIONS, self.priorities.weights.tolist(), strict=True))
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How dimensions become a score."""
-
-    weights: Mapping[str, float]
-    floor: float | None  # of a weighted product; None: a weighted sum
-
-    def mean(self, columns: Mapping[str, Floats]) -> Floats:
-        """Returns (n,) the score of rows by their dimensions on [0, 1]."""
-        if self.floor is None:
-            return weighted_mean(columns, self.weights)
-        return weighted_product(columns, self.weights, floor=self.floor)
 
 
 def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
@@ -148,7 +72,7 @@ def read_batch(
     """Returns `STATIC_RAW`: the raw readings of the kept rows, null where a row has none. Only an `aligner` aligns."""
     kept = parts.all_kept(batch).to_numpy(zero_copy_only=False)
     textual = np.array([m in TEXTUAL for m in batch["samples.modality"].to_pylist()], bool)
-    columns = {d: np.full(batch.num_rows, np.nan) for d in (*STATIC_DIMENSIONS, *STATIC_READINGS)}
+    columns = {d: np.full(batch.num_rows, np.nan) for d in (*DIMENSIONS, *STATIC_READINGS)}
     _read_texts(batch, np.flatnonzero(kept & textual), columns, unigrams, max_tokens=max_tokens)
     _read_media(batch, np.flatnonzero(kept & ~textual), columns)
     columns["predictability"][kept] = (floats(batch["gradients.order_gain"]) - _last(batch["gradients.loss"]))[kept]
@@ -188,7 +112,7 @@ def score_batch(batch: pa.RecordBatch, bounds: Mapping[str, Bounds], scale: Scal
     modalities = batch["samples.modality"].to_pylist()
     english = [language == "en" for language in batch["clean.language"].to_pylist()]
     columns: dict[str, Floats] = {}
-    for d in STATIC_DIMENSIONS:
+    for d in DIMENSIONS:
         groups = [group(m, d, english=e) for m, e in zip(modalities, english, strict=True)]
         raw = floats(batch[f"static/raw.{d}"])
         columns[d] = unit_interval(raw, groups, bounds.get(d, {}), falling=d in FALLING)

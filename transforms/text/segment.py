@@ -5,17 +5,17 @@ dictionaries find (UAX #29, tailored), and change with its version.
 """
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from scoring.core.errors import ToolError
+from transforms.text.rules.config import Words
 from transforms.text.utf8 import buffers
 from transforms.text.words import UNSPACED
 
-Words = Literal["characters", "dictionary"]
 Array = np.ndarray[Any, Any]
 
 _LETTERS = "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in UNSPACED) + "]"

@@ -17,8 +17,9 @@ from scoring.core.errors import DataError
 from scoring.models import encoding
 from scoring.models import load as models
 from transforms.clean import transform as clean
-from transforms.clean.transform import CleanConfig, clean_batch, samples_of
-from transforms.quality.transform import QualityConfig
+from transforms.clean.config import CleanConfig
+from transforms.clean.transform import clean_batch, samples_of
+from transforms.quality.config import QualityConfig
 
 PART = "part-aa-0000.parquet"
 LEARNED = 52

@@ -15,8 +15,8 @@ from pipelines.commands import ahp
 from pipelines.core import params
 from scoring.core.errors import ConfigError
 from scoring.static.ahp import mend, priorities, reciprocal, snapped, with_entries
-from transforms.core.schemas import STATIC_DIMENSIONS
-from transforms.static.transform import StaticConfig
+from scoring.static.dimensions import DIMENSIONS
+from transforms.static.config import StaticConfig
 
 CLASHING = {"length": [9, 0.2] * 5 + [9], "coherence": [9, 0.2, 9]}
 
@@ -158,4 +158,4 @@ def test_a_bound_that_no_judgement_keeps_has_no_fix(tmp_path: Path) -> None:
 
 def test_the_last_dimension_has_no_row() -> None:
     lines = list(ahp.as_yaml(np.ones((12, 12))))
-    assert [line.split(":")[0].strip() for line in lines[1:]] == list(STATIC_DIMENSIONS[:-1])
+    assert [line.split(":")[0].strip() for line in lines[1:]] == list(DIMENSIONS[:-1])

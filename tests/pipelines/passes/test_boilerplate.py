@@ -9,7 +9,8 @@ from support.builders import empty_project, sample, write_rows
 
 from pipelines.core.project import Project
 from pipelines.passes import boilerplate
-from transforms.clean.lines import BoilerplateConfig, load_boilerplate
+from transforms.clean.config import BoilerplateConfig
+from transforms.clean.lines import load_boilerplate
 from transforms.core import parts
 
 MENU, NOTE = "Home | News | Contact", "All rights reserved."

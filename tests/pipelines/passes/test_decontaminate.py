@@ -10,7 +10,7 @@ from pipelines.core.project import Project
 from pipelines.passes import decontaminate
 from transforms.clean.benchmarks import load_index
 from transforms.readers.source import TextSource
-from transforms.text.decontaminate.overlap import DecontaminateConfig
+from transforms.text.decontaminate.config import DecontaminateConfig
 
 
 def same(texts: pa.LargeStringArray) -> pa.LargeStringArray:

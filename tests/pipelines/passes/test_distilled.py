@@ -16,6 +16,7 @@ from pipelines import lqs
 from pipelines.core.project import Project
 from scoring.core.errors import ConfigError
 from scoring.lqs.distill import Distilled
+from scoring.static.dimensions import DIMENSIONS
 from transforms.core import parts, schemas
 from transforms.gradients.transform import NOT_SAMPLED
 from transforms.lqs import distilled
@@ -45,7 +46,7 @@ def row(number: int) -> Row:
     found["gradients"] |= {"costate_dot": dots, "grad_norm": rng.uniform(0.9, 1.1, 3).tolist()}
     vector = np.array([hint, 1.0, *rng.normal(size=6) / 10])
     found["quality"] = {**found["quality"], "embedding": np.round(vector * 127 / np.abs(vector).max()).tolist()}
-    found["static"] |= {d: float(rng.uniform()) for d in schemas.STATIC_DIMENSIONS} | {"predictability": hint}
+    found["static"] |= {d: float(rng.uniform()) for d in DIMENSIONS} | {"predictability": hint}
     return found
 
 

@@ -15,7 +15,8 @@ from sklearn.linear_model import Ridge
 
 from scoring.core.errors import ConfigError
 from scoring.lqs import distill
-from scoring.lqs.distill import DistillConfig, Distilled, Quantiles, Scaling, chosen, feature_matrix, fit, spearman
+from scoring.lqs.config import DistillConfig
+from scoring.lqs.distill import Distilled, Quantiles, Scaling, chosen, feature_matrix, fit, spearman
 
 CONFIG = DistillConfig(min_spearman=0.5, min_rows=50, max_rows=10_000, seed=7)
 NUMBERS = st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.core.errors import ConfigError
+from scoring.lqs.config import LqsConfig
 from scoring.lqs.formula import (
     Gradients,
-    LqsConfig,
     Moments,
     band_ends,
     delt,
@@ -23,7 +23,7 @@ from scoring.lqs.formula import (
     relative_norm,
     weighted,
     z_score,
-)  # fmt: skip
+)
 
 NAN = math.nan
 CONFIG = LqsConfig(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.order import ordering
-from scoring.order.ordering import MixedConfig, OrderConfig, SegmentConfig, TransitionConfig
+from scoring.order.config import MixedConfig, OrderConfig, SegmentConfig, TransitionConfig
 
 
 def mix(rest: str = "spread", draw: tuple[int, int, int] = (1, 2, 1), shares: tuple[float, ...] = (0.4, 0.4, 0.2)):

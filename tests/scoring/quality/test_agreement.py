@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from scoring.core.errors import ConfigError
 from scoring.quality import agreement
-from scoring.quality.agreement import Level, krippendorff_alpha
+from scoring.quality.agreement import krippendorff_alpha
+from scoring.quality.config import Level
 
 # "Computing Krippendorff's Alpha-Reliability" (2011), sections A, B and C; a dot is a missing judgement.
 BINARY = ("0100000010", "1110010000")

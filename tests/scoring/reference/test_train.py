@@ -18,7 +18,7 @@ from scoring.core.errors import ConfigError, DataError
 from scoring.gradients.layers import scored_layers
 from scoring.models import load as models
 from scoring.reference import train as reference
-from scoring.reference.train import ReferenceConfig
+from scoring.reference.config import ReferenceConfig
 
 CONFIG: dict[str, Any] = {"model": "train", "refresh_ratio": 0.1, "seed": 7, **TINY}
 TEXTS = list(texts(30).values())

@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.static.scale import DIMENSIONS, FALLING, group, unit_interval, weighted_mean, weighted_product
+from scoring.static.dimensions import DIMENSIONS
+from scoring.static.scale import FALLING, group, unit_interval, weighted_mean, weighted_product
 from transforms.core import schemas
 
 VALUES = st.lists(st.one_of(st.floats(-1e6, 1e6), st.just(math.nan)), max_size=20)
 
 
 def test_the_names_are_those_of_the_schema() -> None:
-    assert DIMENSIONS == schemas.STATIC_DIMENSIONS
+    assert schemas.STATIC.names == ["sample_id", *DIMENSIONS, "static_score"]
     assert set(DIMENSIONS) > FALLING
 
 

@@ -14,7 +14,8 @@ from transforms.clean import benchmarks
 from transforms.clean.benchmarks import USE, build_index, load_index, save_index
 from transforms.readers.source import TextSource
 from transforms.readers.text_source import read_texts, sources_digest
-from transforms.text.decontaminate.overlap import DecontaminateConfig, Index, hits
+from transforms.text.decontaminate.config import DecontaminateConfig
+from transforms.text.decontaminate.overlap import Index, hits
 
 QUESTION = "why is the sky above the hills so blue today"
 ROWS = [

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from support.text_oracle import FIRST_IS_SLOW
 
 from transforms.clean import lines
-from transforms.clean.lines import BoilerplateConfig, dup_ratios, line_documents, line_keys, strip_boilerplate
+from transforms.clean.config import BoilerplateConfig
+from transforms.clean.lines import dup_ratios, line_documents, line_keys, strip_boilerplate
 from transforms.core import schemas
 from transforms.core.parts import Part
 from transforms.text.lines import hash_lines

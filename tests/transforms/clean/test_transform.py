@@ -12,7 +12,8 @@ from support.text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 
 from pipelines.core import params
 from transforms.clean import transform as clean
-from transforms.clean.transform import CleanConfig, clean_batch
+from transforms.clean.config import CleanConfig
+from transforms.clean.transform import clean_batch
 from transforms.core import schemas
 from transforms.core.parts import Part
 from transforms.text.decontaminate import overlap as decontaminate

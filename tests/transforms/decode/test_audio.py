@@ -9,7 +9,8 @@ import pytest
 from support.clips import AUDIO, lavfi, make, samples
 
 from transforms.decode import audio
-from transforms.decode.audio import AudioConfig, AudioSegment, decode_audio
+from transforms.decode.audio import AudioSegment, decode_audio
+from transforms.decode.config import AudioConfig
 from transforms.decode.errors import MediaError
 
 

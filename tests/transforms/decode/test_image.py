@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms, ImageOps
 from support.clips import IMAGE, pixels
 
+from transforms.decode.config import ImageConfig
 from transforms.decode.errors import MediaError
-from transforms.decode.image import ImageConfig, decode_image, fit
+from transforms.decode.image import decode_image, fit
 
 EXACT = ImageConfig(max_side=512, max_pixels=1_000_000, format="png", quality=92, background="white")
 LIMITS = {"max_side": 64, "max_pixels": 10_000, "format": "jpeg", "quality": 92, "background": "white"}

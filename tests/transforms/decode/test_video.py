@@ -11,8 +11,9 @@ import pytest
 from support.clips import AUDIO, IMAGE, VIDEO, lavfi, make, pixels, samples
 
 from transforms.decode import tool
+from transforms.decode.config import VideoConfig
 from transforms.decode.errors import MediaError
-from transforms.decode.video import VideoConfig, VideoSegment, decode_video
+from transforms.decode.video import VideoSegment, decode_video
 
 MPEG4 = ("-c:v", "mpeg4", "-q:v", "2")
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.text_oracle import FIRST_IS_SLOW
 
 from transforms.dedup import minhash, near
+from transforms.dedup.config import NearConfig
 from transforms.text.keys.keys import key_text, key_texts
 
 CONFIG = {"enabled": True, "ngram": 5, "bands": 14, "rows": 8, "min_similarity": 0.75, "max_leaders": 32, "seed": 7}
@@ -23,8 +24,8 @@ WORDS = [
 Row = tuple[str, float, str]  # sample_id, quality, text
 
 
-def config(**changes: Any) -> near.NearConfig:
-    return near.NearConfig(**{**CONFIG, **changes})
+def config(**changes: Any) -> NearConfig:
+    return NearConfig(**{**CONFIG, **changes})
 
 
 def edited(text: str, rng: random.Random, share: float) -> str:
@@ -51,12 +52,12 @@ def jaccard(one: set[Any], other: set[Any]) -> float:
     return len(one & other) / len(one | other) if one | other else 0.0
 
 
-def bands_of(rows: list[Row], settings: near.NearConfig) -> np.ndarray:
+def bands_of(rows: list[Row], settings: NearConfig) -> np.ndarray:
     keys = key_texts(pa.array([r[2] for r in rows], pa.large_string()))
     return minhash.signatures(keys, settings.ngram, settings.bands, settings.rows, settings.seed)[0]
 
 
-def bundles(rows: list[Row], settings: near.NearConfig, most: int) -> list[pa.RecordBatch]:
+def bundles(rows: list[Row], settings: NearConfig, most: int) -> list[pa.RecordBatch]:
     """Returns the bundles of rows whose ref is their place."""
     hashes = bands_of(rows, settings)
     signed = hashes.any(axis=1)
@@ -70,7 +71,7 @@ def bundles(rows: list[Row], settings: near.NearConfig, most: int) -> list[pa.Re
     return list(near.bundle(links, pa.table(columns), most))
 
 
-def run(rows: list[Row], settings: near.NearConfig, most: int = 10**6) -> tuple[dict[str, tuple[str, float]], int]:
+def run(rows: list[Row], settings: NearConfig, most: int = 10**6) -> tuple[dict[str, tuple[str, float]], int]:
     """Returns dropped id → (matched id, similarity), and how often a band was full."""
     lost, full = {}, 0
     for bundle in bundles(rows, settings, most):
@@ -82,7 +83,7 @@ def run(rows: list[Row], settings: near.NearConfig, most: int = 10**6) -> tuple[
     return lost, full
 
 
-def naive(rows: list[Row], settings: near.NearConfig) -> tuple[dict[str, tuple[str, float]], int]:
+def naive(rows: list[Row], settings: NearConfig) -> tuple[dict[str, tuple[str, float]], int]:
     """Returns the same, row by row in the order of rank."""
     hashes = bands_of(rows, settings)
     sets = [grams(r[2]) for r in rows]

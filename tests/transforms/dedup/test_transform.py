@@ -18,6 +18,7 @@ from transforms.core import schemas
 from transforms.core.parts import Part, Task
 from transforms.dedup import exact as dedup
 from transforms.dedup import near
+from transforms.dedup.config import DedupConfig, NearConfig
 from transforms.dedup.transform import Corpus, FindCopies, JudgeParts, MatchBundles
 
 Row = tuple[str, bytes | None, float | None, bool | None]  # sample_id, key, quality, kept by clean
@@ -153,7 +154,7 @@ NEAR = {"enabled": True, "ngram": 5, "bands": 14, "rows": 8, "min_similarity": 0
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_the_limit_is_a_share(share: float) -> None:
     with pytest.raises(ValueError, match="max_source_loss must be in"):
-        dedup.DedupConfig(max_source_loss=share, near=near.NearConfig(**NEAR))
+        DedupConfig(max_source_loss=share, near=NearConfig(**NEAR))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +164,7 @@ def test_the_limit_is_a_share(share: float) -> None:
 def test_the_signature_makes_sense(change: dict[str, Any]) -> None:
     (name,) = change
     with pytest.raises(ValueError, match=name):
-        near.NearConfig(**{**NEAR, **change})
+        NearConfig(**{**NEAR, **change})
 
 
 class Types(PipelineVisitor):
@@ -177,7 +178,7 @@ class Types(PipelineVisitor):
 
 
 def test_no_element_is_pickled() -> None:
-    pipeline, config = beam.Pipeline(), near.NearConfig(**NEAR)
+    pipeline, config = beam.Pipeline(), NearConfig(**NEAR)
     corpus = Corpus(Path("data"), (Task("p", "f"),))
     names = pipeline | beam.Create(["p"]).with_output_types(str)
     _ = names | "Find" >> FindCopies(corpus, config, 2, 2)

@@ -13,7 +13,8 @@ from support.reading import source
 
 from scoring.core.errors import ConfigError
 from transforms.core import parts, schemas
-from transforms.ingest.transform import IngestConfig, IngestUnits, UnitTask, ingest_unit
+from transforms.ingest.config import IngestConfig
+from transforms.ingest.transform import IngestUnits, UnitTask, ingest_unit
 from transforms.ingest.units import Unit, plan
 from transforms.ingest.writers import SeenIds, to_batch
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 from support import scored_corpus
 
-from scoring.lqs.formula import LqsConfig, Moments
+from scoring.lqs.config import LqsConfig
+from scoring.lqs.formula import Moments
 from transforms.core import schemas
 from transforms.gradients.transform import NOT_SAMPLED
 from transforms.lqs.transform import Corpus, score_batch

@@ -16,7 +16,9 @@ from scoring.core.errors import ConfigError, DataError, SchemaError
 from scoring.core.hashing import hash64
 from transforms.core.schemas import LABELS
 from transforms.quality import labels
-from transforms.quality.labels import Judged, LabelSource, ReviewConfig, Vote, read_judged, review_rows, write_labels
+from transforms.quality.config import LabelSource, ReviewConfig
+from transforms.quality.label_rows import Vote
+from transforms.quality.labels import Judged, read_judged, review_rows, write_labels
 
 GOOD = ["Good", "1"]
 ROWS = [{"text": "fine words", "label": "good"}, {"text": "win money", "label": " BAD "}, {"text": "so so", "label": 1}]

@@ -16,11 +16,12 @@ from scoring.models import load as models
 from scoring.quality.additive import Additive
 from scoring.quality.head import Head, Linear, logit, sigmoid
 from transforms.clean import transform as clean
-from transforms.clean.transform import CleanConfig
+from transforms.clean.config import CleanConfig
 from transforms.core import schemas
 from transforms.quality import transform as quality
 from transforms.quality import values as quality_values
-from transforms.quality.transform import QualityConfig, Scorer
+from transforms.quality.config import QualityConfig
+from transforms.quality.transform import Scorer
 
 PARAMS = params.read(SHIPPED)
 CONFIG, CLEAN = PARAMS.section("quality", QualityConfig), PARAMS.section("clean", CleanConfig)

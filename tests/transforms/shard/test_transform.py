@@ -12,7 +12,7 @@ from support import planned
 from scoring.core.errors import DataError
 from transforms.core import parts, schemas
 from transforms.shard import transform as shard
-from transforms.shard.transform import ShardConfig
+from transforms.shard.config import ShardConfig
 
 
 @pytest.mark.parametrize(

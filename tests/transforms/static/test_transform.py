@@ -15,10 +15,12 @@ from support.places import SHIPPED
 from pipelines.core import params
 from pipelines.static import COUNT_READS, RAW_READS, SCORE_READS
 from scoring.core.errors import ConfigError
+from scoring.static.dimensions import DIMENSIONS
 from scoring.static.unigrams import Unigrams
 from transforms.core import parts, schemas
+from transforms.static.config import StaticConfig
 from transforms.static.media import media_length, media_readings, small_picture, spread
-from transforms.static.transform import StaticConfig, count_batch, load_unigrams, read_batch, score_batch
+from transforms.static.transform import count_batch, load_unigrams, read_batch, score_batch
 
 CONFIG = params.read(SHIPPED).section("static", StaticConfig)
 UNIGRAMS = Unigrams(words={"the": 9, "river": 3}, word_total=40, chars={"e": 20}, char_total=100)
@@ -36,13 +38,13 @@ def raw(tmp_path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def named(row: dict[str, Any]) -> set[str]:
-    return {d for d in (*schemas.STATIC_DIMENSIONS, *schemas.STATIC_READINGS) if row[d] is not None}
+    return {d for d in (*DIMENSIONS, *schemas.STATIC_READINGS) if row[d] is not None}
 
 
 def test_every_kind_of_row_gets_its_own_readings(tmp_path: Path) -> None:
     rows = raw(tmp_path, [scored_corpus.row(n) for n in (0, 3, 4, 5, 6, 21, 22, 23)])
     text, dropped, late, chinese, unscored, image, video, audio = rows
-    everything = set(schemas.STATIC_DIMENSIONS)
+    everything = set(DIMENSIONS)
     picture = everything - {"rare_words"} | {"visual_learnability"}
     assert named(text) == everything
     assert named(dropped) == named(late) == set()
@@ -63,7 +65,7 @@ def test_a_picture_with_a_caption_is_read_as_a_picture_and_keeps_its_loss(tmp_pa
     row = scored_corpus.row(9)
     caption = {**row, "clean": {"clean_text": "A hill.", **scored_corpus.KEPT}, "gradients": scored_corpus.gradient(9)}
     (found,) = raw(tmp_path, [caption])
-    assert named(found) == set(schemas.STATIC_DIMENSIONS) - {"rare_words", "originality"} | {"visual_learnability"}
+    assert named(found) == set(DIMENSIONS) - {"rare_words", "originality"} | {"visual_learnability"}
     assert found["syntactic_variety"] > 2  # of its edges
 
 

@@ -20,9 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from scoring.core.config import config
 from transforms.core.rules import Rule
-from transforms.readers.source import TextSource
 from transforms.text.decontaminate.kernels import CASED, hash_items, search
 from transforms.text.tables import MARK, UNSPACED, WORD, classes
 from transforms.text.utf8 import own_buffers
@@ -43,25 +41,6 @@ VALUES = (
     ("benchmark_ngrams", pa.int32()),  # how many those are
     ("benchmark_word_ratio", pa.float64()),  # share of the text's words in n-grams of any item
 )
-
-
-@config
-class DecontaminateConfig:
-    """Which benchmarks, and from when on a text holds one of their items."""
-
-    benchmarks: tuple[TextSource, ...]  # none: nothing is measured
-    ngram: int  # words
-    min_words: int  # shorter items are left out
-    max_overlap: float  # of an item's n-grams; a text with more is dropped
-
-    def __post_init__(self) -> None:
-        names = [b.name for b in self.benchmarks]
-        if len(set(names)) < len(names):
-            raise ValueError(f"benchmarks must have unique names, not {names}")
-        if not 1 <= self.min_words <= self.ngram <= 1000:
-            raise ValueError(f"1 <= min_words {self.min_words} <= ngram {self.ngram} <= 1000 must hold")
-        if not 0 <= self.max_overlap <= 1:
-            raise ValueError(f"max_overlap must be in [0, 1], not {self.max_overlap}")
 
 
 @dataclass(frozen=True)

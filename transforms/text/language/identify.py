@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from scoring.core.config import config
 from scoring.core.errors import ToolError
 from transforms.text.language import model as lid_model
+from transforms.text.language.config import LanguageConfig
 from transforms.text.language.kernels import add_up, embed, judge
 from transforms.text.language.model import Detector, Tables
 from transforms.text.language.scan import CHARS, LETTERS, OWNER, SCRIPT, SCRIPTS, SHOUTED, START, STOP, paragraphs
@@ -26,28 +26,6 @@ MAX_CHARS = 5000  # of a paragraph that the model reads
 LANGUAGES = pa.list_(pa.struct([("language", pa.string()), ("ratio", pa.float32())]))
 
 Array = np.ndarray[Any, Any]
-
-
-@config
-class LanguageConfig:
-    """Which languages stay, and when a text is of one language, of two, or of none that can be told."""
-
-    allow: tuple[str, ...]  # keep only these ISO codes; empty keeps all
-    min_score: float  # below it the language, of a text or of a paragraph, is `und`
-    min_mixed_ratio: float  # share of the second language from which a text is mixed
-    min_paragraph_chars: int  # a shorter paragraph is not judged alone
-    max_paragraphs: int  # that are read, evenly spaced
-
-    def __post_init__(self) -> None:
-        for name in ("min_score", "min_mixed_ratio"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], not {getattr(self, name)}")
-        for name in ("min_paragraph_chars", "max_paragraphs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        odd = [code for code in self.allow if not (code.isascii() and code.isalpha() and code.islower())]
-        if odd:
-            raise ValueError(f"allow takes lower-case ISO codes such as en or zh, not {odd}")
 
 
 def load() -> Detector:

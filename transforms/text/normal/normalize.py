@@ -4,18 +4,15 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from scoring.core.config import config
 from transforms.text import words
 from transforms.text.normal import normalize_kernel
+from transforms.text.normal.config import Form, NormalizeConfig
 from transforms.text.utf8 import buffers
-
-Form = Literal["NFC", "NFKC"]
 
 # Patterns begin with a plain character class: then `re` skips to the first match several times faster.
 _NEWLINES = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -25,14 +22,6 @@ _LINES = re.compile("[^\n]*\n|[^\n]+")
 _STARTER = "\u034f"  # combining grapheme joiner: invisible, ends a run of marks
 _MAX_ROUNDS = 8  # of repair; nothing seen needs more than three
 _MAX_SEGMENT = 65536  # characters of a line that are repaired together; bounds what ftfy's loops may cost
-
-
-@config
-class NormalizeConfig:
-    """What the clean text of a row is."""
-
-    unicode_form: Form
-    fix_mojibake: bool  # undo UTF-8 that was read as another encoding
 
 
 @dataclass(frozen=True)

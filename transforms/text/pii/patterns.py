@@ -9,12 +9,9 @@ linear time on any text.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
 from transforms.text.pii import checks, scan
-
-Kind = Literal["email", "phone", "ip", "card", "resident_id", "iban", "secret"]
-KINDS: tuple[Kind, ...] = ("email", "phone", "ip", "card", "resident_id", "iban", "secret")
+from transforms.text.pii.config import Kind
 
 LOOK = 2
 _WORD = rb"A-Za-z0-9_\x80"

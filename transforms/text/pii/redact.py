@@ -7,44 +7,24 @@ them, they spell no word, and a tokenizer cuts them into few pieces.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from operator import attrgetter, itemgetter
-from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
-from scoring.core.config import config
 from scoring.core.errors import ConfigError
 from transforms.text.pii import checks as pii_checks
 from transforms.text.pii import patterns as pii_patterns
-from transforms.text.pii.patterns import DETECTORS, KINDS, Detector, Hit, Kind
+from transforms.text.pii.config import _MIN_KEY, KINDS, Kind, PiiConfig
+from transforms.text.pii.patterns import DETECTORS, Detector, Hit
 from transforms.text.pii.scan import Skeletons
 
 SPAN = pa.struct([("kind", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
 _CONSONANTS = "bcdfghjklmnpqrst"
 _MAX_ROUNDS = 8  # of detection in text that was just redacted; nothing seen needs more than two
-_MIN_KEY = 16
-
-
-@config
-class PiiConfig:
-    """What is looked for, what becomes of it, and the key of the pseudonyms."""
-
-    mode: Literal["redact", "detect", "off"]  # detect: spans and counts alone; the text stays
-    kinds: tuple[Kind, ...]
-    key: str = field(repr=False)  # secret: whoever has it can test a guess against a pseudonym
-    key_env: str | None  # take the key from this environment variable instead
-    private_ips: bool  # also addresses that are private or reserved for documentation
-
-    def __post_init__(self) -> None:
-        unknown = sorted(set(self.kinds) - set(get_args(Kind)))
-        if unknown or len(set(self.kinds)) < len(self.kinds):
-            raise ValueError(f"kinds are some of {', '.join(KINDS)}, each once, not {list(self.kinds)}")
-        if self.mode == "redact" and self.key_env is None and len(self.key) < _MIN_KEY:
-            raise ValueError(f"key must have at least {_MIN_KEY} characters, or key_env must name a variable")
 
 
 @dataclass(frozen=True)

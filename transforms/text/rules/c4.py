@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scoring.core.config import config
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
@@ -31,7 +30,6 @@ VALUES = (
 )  # fmt: skip
 MAX_WORD_CHARS = 1000
 
-Variant = Literal["tfds", "datatrove"]
 Array = np.ndarray[Any, Any]
 
 _PHRASES = (
@@ -42,23 +40,6 @@ _ANCHORS = (("e", "m"), ("", "j"), ("r", "m"), ("i", "v"), ("o", "k"), ("o", "k"
 # two letters of each phrase that are rare side by side: where they stand, the search looks closer
 _DELETED = ("edit]", "citation needed]")
 _LOREM, _SCRIPT = 1, 2
-
-
-@config
-class C4Config:
-    """Thresholds of a line and of a page."""
-
-    variant: Variant
-    drop: bool
-    min_line_words: int
-    min_sentences: int
-    max_lorem_ipsum_lines: int
-    max_brace_lines: int
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith(("min_", "max_")) and not value >= 0:
-                raise ValueError(f"{name} must be at least 0, not {value}")
 
 
 def _rule(code: str, value: str, bound: Literal["min", "max"], threshold: str, sentence: str) -> Rule:

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scoring.core.config import config
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
@@ -18,23 +17,6 @@ from transforms.text.tables import TERMINAL
 VALUES = ("line_end_ratio", "short_line_ratio", "line_repeat_char_ratio", "newline_word_ratio")
 
 Array = np.ndarray[Any, Any]
-
-
-@config
-class FinewebConfig:
-    """Thresholds of the line rules."""
-
-    drop: bool
-    min_line_end_ratio: float  # of lines
-    short_line_chars: int  # a line of so many characters or fewer is short
-    max_short_line_ratio: float  # of lines
-    max_line_repeat_char_ratio: float  # of characters without newlines
-    max_newline_word_ratio: float
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if not value >= 0:
-                raise ValueError(f"{name} must be at least 0, not {value}")
 
 
 def _rule(code: str, value: str, bound: Literal["min", "max"], sentence: str) -> Rule:

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scoring.core.config import config
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
+from transforms.text.rules.config import GopherVariant
 from transforms.text.scan import ALPHABETIC, OUTSIDE, Sheet
 
 STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
@@ -28,7 +28,6 @@ VALUES = (
 )  # fmt: skip
 WHOLE = ("nonsymbol_words", "stop_words")  # of the values: counts, the rest are ratios and means
 
-Variant = Literal["datatrove", "dolma", "dclm"]
 Array = np.ndarray[Any, Any]
 
 _DOTS, _SPACED_DOTS, _ELLIPSIS = 1, 2, 4
@@ -37,36 +36,6 @@ _READINGS: dict[str, tuple[bool, int, str, bool]] = {
     "dolma": (True, _ELLIPSIS, "*-", False),
     "dclm": (False, _DOTS | _SPACED_DOTS | _ELLIPSIS, "●•*-", True),
 }  # variant → median word length, ellipses, bullets, stop words with repeats
-
-
-@config
-class GopherConfig:
-    """Thresholds of the quality rules; ratios are per token of W, or per line."""
-
-    variant: Variant
-    drop: bool
-    min_words: int
-    max_words: int
-    min_mean_word_length: float  # characters
-    max_mean_word_length: float
-    max_hash_ratio: float
-    max_ellipsis_ratio: float
-    max_bullet_line_ratio: float
-    max_ellipsis_line_ratio: float
-    min_alpha_word_ratio: float
-    min_stop_words: int
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith(("min_", "max_")) and not value >= 0:
-                raise ValueError(f"{name} must be at least 0, not {value}")
-        if self.min_words > self.max_words:
-            raise ValueError(f"min_words {self.min_words} is above max_words {self.max_words}")
-        if self.min_mean_word_length > self.max_mean_word_length:
-            raise ValueError(
-                f"min_mean_word_length {self.min_mean_word_length} is above "
-                f"max_mean_word_length {self.max_mean_word_length}"
-            )
 
 
 def _rule(code: str, value: str, bound: Literal["min", "max"], threshold: str, sentence: str) -> Rule:
@@ -88,7 +57,7 @@ RULES = (
 )
 
 
-def reading(variant: Variant) -> tuple[bool, int, Array, bool]:
+def reading(variant: GopherVariant) -> tuple[bool, int, Array, bool]:
     """Returns what the kernel needs to know of `variant`: median, ellipses, bullets (code points), repeats."""
     median, ellipses, bullets, repeats = _READINGS[variant]
     return median, ellipses, np.array([ord(c) for c in bullets], np.int64), repeats

@@ -13,11 +13,10 @@
 N-grams are equal when their words are: unlike datatrove, `no where` and `nowhere` stay two.
 """  # noqa: E501 (a table)
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from scoring.core.config import config
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import SEED, characters, hashed, mixed, point, trimmed
@@ -32,37 +31,10 @@ VALUES = (
     *(f"dup_{n}_gram_char_ratio" for n in DUP),
 )  # fmt: skip
 
-Variant = Literal["datatrove", "dclm", "rpv2"]
 VARIANTS = ("datatrove", "dclm", "rpv2")
 _DATATROVE, _DCLM, _RPV2 = range(3)
 
 Array = np.ndarray[Any, Any]
-
-
-@config
-class RepetitionConfig:
-    """Largest ratios that a row may reach. Top n-grams overlap, so theirs can pass 1."""
-
-    variant: Variant
-    drop: bool
-    max_dup_line_ratio: float
-    max_dup_paragraph_ratio: float
-    max_dup_line_char_ratio: float
-    max_dup_paragraph_char_ratio: float
-    max_top_2_gram_char_ratio: float
-    max_top_3_gram_char_ratio: float
-    max_top_4_gram_char_ratio: float
-    max_dup_5_gram_char_ratio: float
-    max_dup_6_gram_char_ratio: float
-    max_dup_7_gram_char_ratio: float
-    max_dup_8_gram_char_ratio: float
-    max_dup_9_gram_char_ratio: float
-    max_dup_10_gram_char_ratio: float
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name.startswith("max_") and not value >= 0:
-                raise ValueError(f"{name} must be at least 0, not {value}")
 
 
 def _rule(code: str, value: str, sentence: str) -> Rule:

@@ -16,7 +16,8 @@ from support.text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 
 from transforms.readers.source import TextSource
 from transforms.text.decontaminate import overlap as decontaminate
-from transforms.text.decontaminate.overlap import DecontaminateConfig, Index, hits, make_index, ngram_pairs
+from transforms.text.decontaminate.config import DecontaminateConfig
+from transforms.text.decontaminate.overlap import Index, hits, make_index, ngram_pairs
 
 _WORDS = st.sampled_from(["a", "b", "the", "It's", "汉", "字", "คน", "कि", "é", "É", "-", "...", "\u00ad", "x1"])
 _GAPS = st.sampled_from([" ", " ", ", ", "\n", ""])

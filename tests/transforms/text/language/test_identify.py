@@ -11,7 +11,7 @@ from support.places import SHARED
 from support.text_oracle import PAGES, TEXTS
 
 from transforms.text.language import identify as language
-from transforms.text.language.identify import LanguageConfig
+from transforms.text.language.config import LanguageConfig
 from transforms.text.language.model import Detector, unpack
 
 DATA = SHARED

@@ -12,7 +12,8 @@ from support.text_oracle import ALPHABET, FIRST_IS_SLOW, TEXTS
 
 from transforms.text import utf8
 from transforms.text.normal import normalize_kernel
-from transforms.text.normal.normalize import _UNCLEAN, NormalizeConfig, normalize, normalize_batch
+from transforms.text.normal.config import NormalizeConfig
+from transforms.text.normal.normalize import _UNCLEAN, normalize, normalize_batch
 
 PLAIN = NormalizeConfig(unicode_form="NFC", fix_mojibake=False)
 FIXING = NormalizeConfig(unicode_form="NFC", fix_mojibake=True)

@@ -12,7 +12,8 @@ from support.text_oracle import FIRST_IS_SLOW, TEXTS
 
 from scoring.core.errors import ConfigError
 from transforms.text.pii import redact as pii
-from transforms.text.pii.redact import DETECTORS, KINDS, Hit, PiiConfig
+from transforms.text.pii.config import KINDS, PiiConfig
+from transforms.text.pii.patterns import DETECTORS, Hit
 
 KEY = "a key for the tests"
 DROPPED = "\u00ad\u200b\u200c\u200d\u2060"

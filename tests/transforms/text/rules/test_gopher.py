@@ -4,6 +4,7 @@ import pytest
 from support.measuring import values
 
 from transforms.text.rules import gopher
+from transforms.text.rules.config import GopherConfig
 
 DEFAULTS: dict[str, Any] = {
     "variant": "datatrove", "drop": True,
@@ -58,7 +59,7 @@ def test_other_readings_by_hand(variant: str, text: str, name: str, value: float
 
 
 def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
-    config = gopher.GopherConfig(**DEFAULTS)
+    config = GopherConfig(**DEFAULTS)
     assert {r.value for r in gopher.RULES} == set(gopher.VALUES)
     assert {r.threshold for r in gopher.RULES} == {f"gopher.{name}" for name in set(vars(config)) - {"variant", "drop"}}
     assert all(r.bound == r.threshold.split(".")[1][:3] and r.sentence for r in gopher.RULES)
@@ -76,4 +77,4 @@ def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
 )
 def test_thresholds_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        gopher.GopherConfig(**{**DEFAULTS, **wrong})
+        GopherConfig(**{**DEFAULTS, **wrong})

@@ -7,6 +7,7 @@ from support.measuring import values
 from transforms.text.keys import keys
 from transforms.text.normal import normalize
 from transforms.text.rules import repetition
+from transforms.text.rules.config import RepetitionConfig
 
 CYCLE = "v w x y z v w x y z v w x y z"
 
@@ -73,15 +74,15 @@ def test_other_readings_by_hand(variant: str, text: str, name: str, value: float
 
 def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
     assert {r.value for r in repetition.RULES} == set(repetition.VALUES)
-    fields = set(repetition.RepetitionConfig.__dataclass_fields__) - {"variant", "drop"}
+    fields = set(RepetitionConfig.__dataclass_fields__) - {"variant", "drop"}
     assert {r.threshold for r in repetition.RULES} == {f"repetition.{name}" for name in fields}
 
 
 def test_negative_thresholds_are_refused() -> None:
-    fields = {**dict.fromkeys(repetition.RepetitionConfig.__dataclass_fields__, 0.1), "variant": "dclm", "drop": True}
-    repetition.RepetitionConfig(**fields)
+    fields = {**dict.fromkeys(RepetitionConfig.__dataclass_fields__, 0.1), "variant": "dclm", "drop": True}
+    RepetitionConfig(**fields)
     with pytest.raises(ValueError, match="max_top_2_gram_char_ratio must be at least 0, not -1"):
-        repetition.RepetitionConfig(**{**fields, "max_top_2_gram_char_ratio": -1})
+        RepetitionConfig(**{**fields, "max_top_2_gram_char_ratio": -1})
 
 
 HOSTILE = {
