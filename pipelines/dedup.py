@@ -25,7 +25,7 @@ from pipelines.core.project import Project
 from pipelines.passes import corpus_lines
 from scoring.core import files
 from scoring.core.errors import DataError
-from transforms.core import arrow_files, parts, schemas
+from transforms.core import arrow_files, part_io, parts, schemas
 from transforms.dedup import near
 from transforms.dedup.config import DedupConfig, NearConfig
 from transforms.dedup.exact import KEYS
@@ -85,7 +85,7 @@ def _compute(project: Project, corpus: Corpus, config: NearConfig) -> dict[str, 
         links = near.link(map(arrow_files.read, _made(corpus, "bands")))
         bundles, touched = _bundle(corpus, links), _touched(corpus, links)
         match = [MatchBundles(corpus, config, bundles)] if bundles else []
-        write = parts.WriteParts(project.folder("dedup"), schemas.DEDUP)
+        write = part_io.WriteParts(project.folder("dedup"), schemas.DEDUP)
         _run(project, touched if bundles else corpus.names, *match, JudgeParts(corpus), write)
     full = sum(int(arrow_files.recorded(path)["full"]) for path in _made(corpus, "near"))
     for name in MADE:

@@ -25,7 +25,7 @@ from scoring.models import files as model_files
 from scoring.static.alignment import Aligner, load_aligner
 from scoring.static.dimensions import DIMENSIONS
 from scoring.static.scale import BY_LANGUAGE, TEXTUAL, Bounds, group
-from transforms.core import parts, schemas
+from transforms.core import part_io, parts, schemas
 from transforms.static.config import StaticConfig
 from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, no_aligner
 
@@ -71,7 +71,7 @@ def count_tokens(project: Project, config: StaticConfig) -> Path:
     todo = [t for t in wanted if project.force or not parts.is_done(folder, t)]
     progress.say(f"static/counts: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch("static/counts", folder, {t.name for t in todo}):
-        sink = parts.WriteParts(folder, schemas.TOKEN_COUNTS)
+        sink = part_io.WriteParts(folder, schemas.TOKEN_COUNTS)
         stage.run_tasks(project, todo, COUNT_READS, CountTokens(config.max_tokens), sink)
     sums = parts.Task("unigrams.parquet", parts.digest(config.vocabulary, wanted))
     path = project.folder("static") / sums.name

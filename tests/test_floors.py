@@ -87,6 +87,9 @@ def test_help_loads_nothing_heavy() -> None:
 SLOW = ("apache_beam", "numba", "torch", "transformers", "datasets", "sklearn")
 STARTS = {
     "a project is opened": "from pipelines.core.project import open_project; open_project(Path('params.yaml'))",
+    "a query is asked": "import pipelines.catalog.query",
+    "a row is explained": "import pipelines.catalog.explain",
+    "a stage looks for work": "import pipelines.core.stage",
 }
 
 

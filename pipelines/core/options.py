@@ -46,6 +46,8 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    from transforms.core import part_io  # noqa: F401 (registers the coder of parts)
+
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # the error itself carries the traceback
     arguments = list(runtime.beam_args)
     if runtime.engine == "processes":

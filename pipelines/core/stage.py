@@ -1,5 +1,7 @@
 """How a stage runs: which parts are left to do, the Beam pipeline, conservation, metrics, exit code."""
 
+from __future__ import annotations
+
 import argparse
 import re
 import signal
@@ -7,10 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
-from typing import Any
-
-import apache_beam as beam
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from pipelines.core import deps, progress
 from pipelines.core.options import make_pipeline
@@ -18,6 +17,10 @@ from pipelines.core.project import Project, locked, open_project
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError, GradsiftError, SchemaError, ToolError
 from transforms.core import parts
+
+if TYPE_CHECKING:  # Beam is loaded when a part is to be computed
+    import apache_beam as beam
+    import pyarrow as pa
 
 Run = Callable[[Project], None]
 
@@ -85,9 +88,15 @@ def map_parts(
     todo = [t for t in wanted if project.force or not all(parts.is_done(f, t) for f in (target, *others))]
     progress.say(f"{folder}: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch(folder, target, {t.name for t in todo}):
-        run_tasks(project, todo, reads, transform, sink or parts.WriteParts(target, schema))
+        run_tasks(project, todo, reads, transform, sink or _write(target, schema))
     for written in (target, *others):
         _verify(project, written, wanted)
+
+
+def _write(target: Path, schema: pa.Schema) -> beam.PTransform:
+    from transforms.core import part_io
+
+    return part_io.WriteParts(target, schema)
 
 
 def run_tasks(
@@ -96,12 +105,16 @@ def run_tasks(
     """Runs read → transform → write over the tasks `todo`; returns when all are on disk."""
     if not todo:
         return
+    import apache_beam as beam
+
+    from transforms.core import part_io
+
     with make_pipeline(project.runtime) as pipeline:
         (
             pipeline
             | "ListTasks" >> beam.Create(list(todo)).with_output_types(parts.Task)
             | "SpreadTasks" >> beam.Reshuffle()
-            | "ReadParts" >> parts.ReadParts(project.data, reads)
+            | "ReadParts" >> part_io.ReadParts(project.data, reads)
             | "Transform" >> transform
             | "WriteParts" >> write
         )

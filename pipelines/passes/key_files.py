@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from pipelines.core import progress, stage, tables
 from pipelines.core.project import Project
-from transforms.core import parts
+from transforms.core import part_io, parts
 
 
 def write(
@@ -32,7 +32,7 @@ def write(
     todo = [t for t in wanted if project.force or not parts.is_done(target, t)]
     progress.say(f"{folder}: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch(folder, target, {t.name for t in todo}):
-        stage.run_tasks(project, todo, reads, transform, parts.WriteParts(target, schema))
+        stage.run_tasks(project, todo, reads, transform, part_io.WriteParts(target, schema))
 
 
 def shares(connection: Any, folder: Path, found: str, keys: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -57,44 +56,6 @@ class Receipt(NamedTuple):
     name: str
     rows: int
     bytes: int
-
-
-class PartCoder(beam.coders.Coder):
-    """Arrow IPC stream: self-describing, truncates slices, cheap size estimate (pickle does neither)."""
-
-    def encode(self, value: Part) -> bytes:
-        names = {b"name": value.name.encode(), b"fingerprint": value.fingerprint.encode()}
-        schema = value.batch.schema
-        batch = value.batch.replace_schema_metadata({**(schema.metadata or {}), **names})
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return sink.getvalue().to_pybytes()
-
-    def decode(self, encoded: bytes) -> Part:
-        with pa.ipc.open_stream(pa.py_buffer(encoded)) as reader:
-            batch = reader.read_next_batch()
-        metadata = dict(batch.schema.metadata)
-        name, fingerprint = metadata.pop(b"name").decode(), metadata.pop(b"fingerprint").decode()
-        return Part(name, fingerprint, batch.replace_schema_metadata(metadata or None))
-
-    def estimate_size(self, value: Part) -> int:
-        return value.batch.nbytes
-
-    def is_deterministic(self) -> bool:
-        return False
-
-    def to_type_hint(self) -> type:
-        return Part
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-
-beam.coders.registry.register_coder(Part, PartCoder)
 
 
 def digest(*values: object) -> str:
@@ -257,31 +218,3 @@ def all_kept(batch: pa.RecordBatch) -> pa.Array:
         if name.endswith(".kept"):
             kept = pc.and_(kept, pc.fill_null(batch[name], False))
     return kept
-
-
-@dataclass
-class ReadParts(beam.PTransform):
-    """Reads the columns of each task's part: `PCollection[Task]` → `PCollection[Part]`."""
-
-    root: Path
-    reads: Reads
-
-    def expand(self, tasks: beam.PCollection) -> beam.PCollection:
-        return tasks | "ReadColumns" >> beam.Map(self._read)
-
-    def _read(self, task: Task) -> Part:
-        return Part(task.name, task.fingerprint, read_columns(self.root, task.name, self.reads))
-
-
-@dataclass
-class WriteParts(beam.PTransform):
-    """Writes each part into `folder`: `PCollection[Part]` → `PCollection[Receipt]`. Idempotent."""
-
-    folder: Path
-    schema: pa.Schema
-
-    def expand(self, items: beam.PCollection) -> beam.PCollection:
-        return items | "WritePart" >> beam.Map(self._write)
-
-    def _write(self, part: Part) -> Receipt:
-        return write_part(self.folder, part, self.schema)

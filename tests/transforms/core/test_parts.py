@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.places import ROOT
 
 from scoring.core.errors import DataError, SchemaError
-from transforms.core import parts
+from transforms.core import part_io, parts
 from transforms.core.schemas import DEDUP, conform
 
 SCHEMA = pa.schema([("sample_id", pa.string()), ("x", pa.int64())])
@@ -27,21 +27,21 @@ def make(name: str = "part-a-0000.parquet", rows: int = 3, fingerprint: str = "f
 @given(st.lists(st.text(), max_size=20), st.text(min_size=1), st.text())
 def test_coder_gives_back_what_it_took(texts: list[str], name: str, fingerprint: str) -> None:
     part = parts.Part(name, fingerprint, pa.record_batch({"t": pa.array(texts, pa.large_string())}))
-    back = parts.PartCoder().decode(parts.PartCoder().encode(part))
+    back = part_io.PartCoder().decode(part_io.PartCoder().encode(part))
     assert (back.name, back.fingerprint) == (name, fingerprint)
     assert back.batch.equals(part.batch)
 
 
 def test_coder_cuts_a_slice_out_of_its_parent() -> None:
     whole = pa.record_batch({"t": ["x" * 1000] * 10_000})
-    small = parts.PartCoder().encode(parts.Part("n", "f", whole.slice(0, 1)))
+    small = part_io.PartCoder().encode(parts.Part("n", "f", whole.slice(0, 1)))
     assert len(small) < 3000
 
 
 def test_beam_knows_the_coder() -> None:
     import apache_beam as beam
 
-    assert isinstance(beam.coders.registry.get_coder(parts.Part), parts.PartCoder)
+    assert isinstance(beam.coders.registry.get_coder(parts.Part), part_io.PartCoder)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5])
