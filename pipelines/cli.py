@@ -132,6 +132,14 @@ def doctor(params: ParamsFile = DEFAULT) -> None:
     _exit("doctor", lambda: module.main(params))
 
 
+@app.command(epilog="example: gradsift deps && dvc repro")
+def deps(params: ParamsFile = DEFAULT) -> None:
+    """Write the files and folders of ingest.sources into dvc.yaml, so that `dvc repro` sees when they change."""
+    from pipelines.commands import deps as module
+
+    _exit("deps", lambda: module.main(params))
+
+
 @app.command(epilog="example: gradsift ahp; gradsift ahp --weights length=3 cleanliness=2")
 def ahp(
     more: Annotated[list[str] | None, typer.Argument(help="Further importances, after --weights.")] = None,

@@ -25,7 +25,7 @@ from scoring.core import files
 from transforms.decode import tool
 
 MANIFEST = "_manifest.json"
-_CODE = ("sample", *(f"corpus.{m}" for m in ("faults", "files", "pictures", "recordings", "sources", "texts")))
+_CODE = ("sample", *(f"sample_corpus.{m}" for m in ("faults", "files", "pictures", "recordings", "sources", "texts")))
 
 
 def run(project: Project) -> None:

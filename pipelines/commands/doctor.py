@@ -89,16 +89,16 @@ def _disk(project: Project) -> str:
 
 
 def _dvc(project: Project) -> str:
-    from pipelines.core import deps
+    from pipelines.core import dvc_file
 
     if not (project.root / "dvc.yaml").exists():
         return "no dvc.yaml here: `gradsift run` works, `dvc repro` does not"
-    unwatched = deps.unwatched_sources(project.root, project.params.tree)
+    unwatched = dvc_file.unwatched_sources(project.root, project.params.tree)
     if unwatched:
         raise ConfigError(
             f"dvc repro does not watch these sources: {', '.join(unwatched)}",
             where="dvc.yaml, stage ingest",
-            remedy="run `python -m pipelines.core.deps`: it adds them to the stage's deps",
+            remedy="run `gradsift deps`: it adds them to the deps of that stage",
         )
     return "dvc.yaml watches every source"
 
