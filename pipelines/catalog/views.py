@@ -64,14 +64,14 @@ def filters(folders: Sequence[str]) -> list[str]:
 
 def rules() -> list[Rule]:
     """Returns the rules of every filter, in the order in which they are evaluated."""
-    return [rule for name in RULE_MODULES for rule in import_module(f"transforms.{name}").RULES]
+    return [rule for name in RULE_MODULES for rule in import_module(f"transforms.{name}.transform").RULES]
 
 
 def sentences() -> list[tuple[str, str, str]]:
     """Returns (stage, reason code, what it means) of every filter."""
     found: dict[tuple[str, str], str] = {}
     for stage in FILTERS:
-        module = import_module(f"transforms.{stage}")
+        module = import_module(f"transforms.{stage}.transform")
         found |= {(stage, rule.code): rule.sentence for rule in getattr(module, "RULES", ())}
         found |= {(stage, code): sentence for code, sentence in getattr(module, "REASONS", {}).items()}
     return [(stage, code, sentence) for (stage, code), sentence in found.items()]
