@@ -23,6 +23,7 @@ from pipelines.core import stage, tables
 from pipelines.core.project import Project
 from pipelines.passes import canaries, distilled
 from scoring.core.errors import DataError
+from scoring.core.ranks import pearson
 from scoring.core.sums import ExactSum
 from scoring.lqs.formula import Moments, band_ends, log_norm, lqs
 from transforms.core import parts, schemas
@@ -203,8 +204,8 @@ def spearman(project: Project) -> float | None:
                     FROM ({rows}) WHERE static_score IS NOT NULL AND learnability IS NOT NULL)"""
     with tables.connect(project) as connection:
         n, a, b, aa, bb, ab = (int(v or 0) for v in connection.execute(sql).fetchone())
-    spread = (n * aa - a * a) * (n * bb - b * b)
-    return (n * ab - a * b) / math.sqrt(spread) if spread else None
+    found = pearson(n, a, b, aa, bb, ab)
+    return None if math.isnan(found) else found
 
 
 def main(argv: Sequence[str] | None = None) -> int:

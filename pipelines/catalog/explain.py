@@ -11,6 +11,7 @@ from typing import Any
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import cell, cut, visible
 from pipelines.core.project import Project
+from pipelines.core.tables import select
 from scoring.core.errors import ConfigError
 from transforms.core import parts, schemas
 from transforms.core.rejects import REASONS
@@ -83,15 +84,9 @@ def _listed(rows: Sequence[Sequence[Any]]) -> str:
     return ", ".join(visible(row[0]) for row in rows[:SHOWN]) + (", …" if len(rows) > SHOWN else "")
 
 
-def _select(connection: Any, sql: str, values: Sequence[Any]) -> list[Values]:
-    found = connection.execute(sql, list(values))
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
-
-
-def _rejects(connection: Any, match: str, values: Sequence[Any]) -> list[Values]:
+def _rejects(connection: Any, match: str, values: Sequence[Any]) -> Sequence[Values]:
     order = f"ORDER BY uri, position, reason LIMIT {SHOWN}"
-    return _select(connection, f"SELECT * FROM rejects WHERE {match} {order}", values)
+    return select(connection, f"SELECT * FROM rejects WHERE {match} {order}", values)
 
 
 def _reject(reject: Values) -> Iterator[str]:
@@ -112,11 +107,11 @@ def _life(project: Project, connection: Any, part: str, row: int) -> Life:
     own = folders["samples"]
     has_plan = (project.data / catalog.PLAN_FILE).is_file()
     places = "SELECT * FROM plan WHERE sample_id = $1 ORDER BY rank LIMIT 1"
-    found = _select(connection, places, [own["sample_id"]]) if has_plan else []
+    found = select(connection, places, [own["sample_id"]]) if has_plan else []
     related = "sample_id = $1 OR (partial AND uri = $2 AND position = $3)"
     return Life(
         project, part, row, folders, found[0] if found else None, has_plan,
-        rules=_select(connection, "SELECT * FROM rules ORDER BY position", []),
+        rules=select(connection, "SELECT * FROM rules ORDER BY position", []),
         rejects=_rejects(connection, related, [own["sample_id"], own["uri"], own["position"]]),
         weights=_weights(project),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.catalog import views as catalog
 from pipelines.core.project import Project
+from pipelines.core.tables import select
 from scoring.core.errors import DataError
 
 TOKEN_KINDS = ("text", "image", "video", "audio")
@@ -33,13 +34,6 @@ class Totals:
     def dropped(self) -> dict[str, int]:
         """The rows that each filter dropped."""
         return {stage: self.sum(stage) for stage in self.stages}
-
-
-def select(connection: Any, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-    """Returns the rows of `sql` as dicts."""
-    found = connection.execute(sql, list(values))
-    names = [column[0] for column in found.description]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def views(connection: Any) -> set[str]:

@@ -44,6 +44,13 @@ def working(project: Project) -> Iterator[Any]:
             ) from error
 
 
+def select(connection: Any, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+    """Returns the rows of `sql` as dicts."""
+    found = connection.execute(sql, list(values))
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
 def quote(text: str) -> str:
     """Returns `text` as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pipelines.core.project import Project
 from pipelines.passes import directions
 from scoring.core.hashing import hash64
+from scoring.core.ranks import spearman
 from scoring.gradients import sketches
-from scoring.lqs.distill import spearman
 from transforms.core import parts
 from transforms.gradients.checkpoints import read_directions
 from transforms.gradients.config import GradientsConfig

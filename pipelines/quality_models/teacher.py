@@ -16,7 +16,7 @@ from pipelines.passes import kept_texts
 from pipelines.quality_models.fit import MAX_CHARS
 from pipelines.quality_models.trial import Trial
 from scoring.core.errors import ConfigError, DataError
-from scoring.lqs.distill import spearman
+from scoring.core.ranks import spearman
 from scoring.models import encoding
 from scoring.models import files as model_files
 from scoring.models import load as models

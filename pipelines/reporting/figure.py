@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.catalog.totals import Totals, select
+from pipelines.catalog.totals import Totals
 from pipelines.core.project import Project
+from pipelines.core.tables import select
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
+from scoring.core.ranks import spearman
 from scoring.lqs.config import DistillConfig
 
 Floats = npt.NDArray[np.float64]
@@ -38,18 +39,6 @@ def chosen(ids: Sequence[str], ratio: float, seed: int, purpose: str) -> Bools:
     """Returns (n,) whether a row belongs to the share `ratio` that a hash of its id draws for `purpose`."""
     limit = ratio * 2.0**64
     return np.fromiter((hash64(seed, purpose, i) < limit for i in ids), bool, len(ids))
-
-
-def spearman(a: Floats, b: Floats) -> float:
-    """Returns the rank correlation of (n,) `a` and `b`, ties sharing their mean rank; NaN where one is constant."""
-    x, y = (_ranks(values) - (len(values) + 1) / 2 for values in (a, b))
-    spread = np.sqrt((x @ x) * (y @ y))
-    return float(x @ y / spread) if spread else float("nan")
-
-
-def _ranks(values: Floats) -> Floats:
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
 
 
 @dataclass(frozen=True)

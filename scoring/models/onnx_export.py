@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from scoring.core.errors import ToolError
 from scoring.core.files import write_atomic, write_json
+from scoring.core.ranks import spearman
 from scoring.models import files as model_files
 from scoring.models import load as models
 from scoring.models import onnx as onnx_models
@@ -146,14 +147,11 @@ def agreement(wanted: Scores, found: Scores, min_quality: float) -> dict[str, fl
 
     `flipped_ratio` is the share of rows that `min_quality` keeps by one and drops by the other.
     """
-    from scipy.stats import spearmanr
-
     difference = np.abs(np.asarray(wanted, np.float64) - np.asarray(found, np.float64))
-    constant = len(wanted) < 2 or np.ptp(wanted) == 0 or np.ptp(found) == 0
     return {
         "largest_difference": float(difference.max(initial=0.0)),
         "mean_difference": float(difference.mean()) if len(difference) else 0.0,
-        "spearman": float("nan") if constant else float(spearmanr(wanted, found).statistic),
+        "spearman": spearman(wanted, found),
         "flipped_ratio": float(((wanted >= min_quality) != (found >= min_quality)).mean()) if len(wanted) else 0.0,
     }
 

@@ -1,7 +1,8 @@
 """Cheap values of a text that tell prose from what is left over on a page: none of them counts its length.
 
 A value is NaN where it means nothing: those of capitals and of function words are for English alone, as German
-capitalises its nouns and Chinese has neither.
+capitalises its nouns and Chinese has neither. A word is `\\w+` here. The rules and the static score define it
+otherwise, on purpose: docs/decisions/013-three-words.md.
 """
 
 import re

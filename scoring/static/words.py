@@ -1,6 +1,8 @@
 """Words, sentences and windows: the units that the text dimensions of the static score count.
 
-The definitions, as expressions; `static_kernels` finds the same units in compiled loops, and a test compares them."""
+The definitions, as expressions; `kernels` finds the same units in compiled loops, and a test compares them. The rules
+and the quality values define a word otherwise, on purpose: docs/decisions/013-three-words.md.
+"""
 
 import re
 from collections.abc import Sequence

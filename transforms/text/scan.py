@@ -2,6 +2,7 @@
 
 A text is `data[start:stop]`, uint8. Tokens are those of `transforms.text.words`. Equality is that of 64-bit
 hashes: in a text of a million distinct words two of them collide with probability 3e-8.
+Two other places define a word otherwise, on purpose: docs/decisions/013-three-words.md.
 """
 
 from typing import Any, NamedTuple

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
 from scoring.core.errors import ConfigError
+from scoring.core.ranks import spearman
 from scoring.lqs import distill
 from scoring.lqs.config import DistillConfig
-from scoring.lqs.distill import Distilled, Quantiles, Scaling, chosen, feature_matrix, fit, spearman
+from scoring.lqs.distill import Distilled, Quantiles, Scaling, chosen, feature_matrix, fit
 
 CONFIG = DistillConfig(min_spearman=0.5, min_rows=50, max_rows=10_000, seed=7)
 NUMBERS = st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6)
@@ -32,20 +32,6 @@ def problem(n: int = 240, d: int = 12, *, seed: int = 1) -> tuple[Any, Any]:
     features = rng.normal(3.0, [10.0**k for k in np.linspace(-4, 4, d)], (n, d))
     z = (features - 3.0) / features.std(axis=0)
     return features, np.exp(1.5 * (z[:, 0] - z[:, 5] + 0.5 * rng.normal(size=n))) - 4.0
-
-
-@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=40))
-def test_spearman_is_scipy_s_with_ties(pairs: list[tuple[float, float]]) -> None:
-    a, b = np.array(pairs).T
-    if len(set(a)) == 1 or len(set(b)) == 1:
-        assert np.isnan(spearman(a, b))
-    else:
-        assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic, abs=1e-12)
-
-
-def test_spearman_of_nothing_and_of_one_row_is_no_number() -> None:
-    assert np.isnan(spearman(np.zeros(0), np.zeros(0)))
-    assert np.isnan(spearman(np.ones(1), np.ones(1)))
 
 
 @pytest.mark.parametrize("strength", range(len(distill._STRENGTHS)))
