@@ -90,7 +90,7 @@ def write(root: Path, texts: Sequence[str]) -> float:
 
 
 def gradsift(root: Path, engine: str) -> Callable[[], None]:
-    """Returns the command that computes our stage anew on an engine."""
+    """Returns the command that recomputes our stage on an engine."""
     flags = ("--engine", engine, "--workers", str(PROCESSES), "--force", "--params", str(root / "params.yaml"))
     return lambda: call([*GRADSIFT, "clean", *flags])
 

@@ -84,7 +84,7 @@ def call(command: Sequence[str | Path]) -> None:
 
 
 def gradsift(engine: str) -> Tool:
-    """Returns our stage, computed anew, on an engine."""
+    """Returns our stage, recomputed, on an engine."""
 
     def run(root: Path) -> set[int]:
         flags = ["--engine", engine, "--workers", PROCESSES, "--force", "--params", root / "params.yaml"]

@@ -33,7 +33,7 @@ def stage_rate(texts: Sequence[str], rounds: int) -> float:
 
 
 def _write(root: Path, texts: Sequence[str]) -> Project:
-    """Returns a project of `texts`, which runs everything anew each time."""
+    """Returns a project of `texts`, which recomputes everything each time."""
     runtime = RuntimeConfig(engine="local", workers=1, threads=1, beam_args=())
     tree = params.read(ROOT / "params.yaml").tree
     project = Project(root, params.Params(root / "params.yaml", tree), runtime, force=True)

@@ -29,7 +29,7 @@ def run(project: Project) -> None:
     """Writes the sidecar `clean` of every part of `samples`."""
     config = project.section("clean", CleanConfig)
     if not jit.is_compiled("transforms.text.rules.measure"):
-        progress.say("clean: compiling the text kernels, once on this machine (about a minute)")
+        progress.say("clean: compiling the text kernels; done once per machine, takes about a minute")
     repeated = boilerplate.find(project, config.boilerplate)
     index = _index(project, config)
     stage.map_parts(

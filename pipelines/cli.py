@@ -9,7 +9,7 @@ import typer
 
 app = typer.Typer(
     name="gradsift",
-    help="Offline data curation: raw multimodal files in; scored, ordered, cost-balanced Parquet out.",
+    help="Offline data curation: turns raw multimodal files into scored, ordered, cost-balanced Parquet.",
     epilog="example: gradsift run && gradsift query top_lqs",
     no_args_is_help=True,
     add_completion=False,
@@ -18,7 +18,7 @@ app = typer.Typer(
 )
 
 quality = typer.Typer(
-    help="Quality models of your own, for `quality.head` and `quality.model` in params.",
+    help="Train and export your own quality models, for quality.head and quality.model in params.yaml.",
     epilog="example: gradsift quality fit labels.jsonl --out heads/mine",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -38,13 +38,15 @@ def _exit(name: str, action: Callable[[], None]) -> None:
 
 @app.command(epilog="example: gradsift run clean dedup --engine processes --workers 4")
 def run(
-    stages: Annotated[list[str] | None, typer.Argument(help="Stages to run; all of them when none is named.")] = None,
+    stages: Annotated[list[str] | None, typer.Argument(help="Stages to run; default: all.")] = None,
     params: ParamsFile = DEFAULT,
-    engine: Annotated[str | None, typer.Option(help="local, processes, or the name of a Beam runner.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Worker processes of the engine `processes`.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Compute finished parts again.")] = False,
+    engine: Annotated[
+        str | None, typer.Option(help="local, processes, or the name of a Beam runner; overrides runtime.engine.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of worker processes (engine `processes`).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Recompute finished parts.")] = False,
 ) -> None:
-    """Run the pipeline, or the named stages of it; finished parts are skipped."""
+    """Run the whole pipeline or the given stages; finished parts are skipped."""
     from pipelines import runner
 
     _exit("run", lambda: runner.run(params, stages or [], engine=engine, workers=workers, force=force))
@@ -52,16 +54,18 @@ def run(
 
 @app.command(epilog='example: gradsift query "SELECT source, count(*) FROM samples_all GROUP BY 1"')
 def query(
-    sql: Annotated[str | None, typer.Argument(help="SQL, or the name of a shipped query; none lists them.")] = None,
+    sql: Annotated[str | None, typer.Argument(help="SQL or the name of a built-in query; omit to list them.")] = None,
     params: ParamsFile = DEFAULT,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON array.")] = False,
-    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
-    rows: Annotated[int, typer.Option(min=0, help="Rows shown in a table on the terminal.")] = 50,
-    rule: Annotated[list[str] | None, typer.Option(help="For whatif: the code of a rule; may be repeated.")] = None,
-    threshold: Annotated[list[float] | None, typer.Option(help="For whatif: its threshold, in the same order.")] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Print the result as CSV.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as a JSON array.")] = False,
+    parquet: Annotated[Path | None, typer.Option(help="Write the result to this Parquet file.")] = None,
+    rows: Annotated[int, typer.Option(min=0, help="Rows to show on the terminal.")] = 50,
+    rule: Annotated[list[str] | None, typer.Option(help="For whatif: reason code of a rule; repeatable.")] = None,
+    threshold: Annotated[
+        list[float] | None, typer.Option(help="For whatif: new threshold of each --rule, in order.")
+    ] = None,
 ) -> None:
-    """Ask DuckDB about samples, scores, drops and shards, read-only; `whatif` tries out other thresholds."""
+    """Run a read-only SQL query over samples, scores, drops and shards; `whatif` tries other thresholds."""
     from pipelines.catalog import query as module
 
     shape: dict[str, Any] = {"csv": csv, "json": json, "parquet": parquet, "rows": rows}
@@ -70,14 +74,18 @@ def query(
 
 @app.command(epilog="""example: gradsift rescore "label = 'good'" --away "label = 'bad'" --parquet wanted.parquet""")
 def rescore(
-    where: Annotated[str, typer.Argument(help="SQL that chooses rows of `fates`: what the others are compared with.")],
+    where: Annotated[str, typer.Argument(help="SQL condition on `fates`: the rows to compare all others with.")],
     params: ParamsFile = DEFAULT,
-    away: Annotated[str | None, typer.Option(help="SQL that chooses rows to point away from.")] = None,
-    duplicates: Annotated[float | None, typer.Option(help="List pairs of the chosen rows above this cosine.")] = None,
-    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file.")] = None,
-    rows: Annotated[int, typer.Option(min=0, help="Rows shown in a table on the terminal.")] = 20,
+    away: Annotated[
+        str | None, typer.Option(help="SQL condition on `fates`: rows whose direction is subtracted.")
+    ] = None,
+    duplicates: Annotated[
+        float | None, typer.Option(help="List pairs of matching rows above this cosine instead.")
+    ] = None,
+    parquet: Annotated[Path | None, typer.Option(help="Write the result to this Parquet file.")] = None,
+    rows: Annotated[int, typer.Option(min=0, help="Rows to show on the terminal.")] = 20,
 ) -> None:
-    """Rank all rows by how far their gradients point where the chosen ones do; no model runs."""
+    """Rank all rows by gradient similarity to the rows that match WHERE; uses stored sketches, runs no model."""
     from pipelines.catalog import rescore as module
 
     def find(project: Any) -> Any:
@@ -91,9 +99,9 @@ def rescore(
 @app.command(epilog="example: gradsift rules --json")
 def rules(
     params: ParamsFile = DEFAULT,
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON array, with more columns.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON array with more columns.")] = False,
 ) -> None:
-    """List every rule: variant, constant, who published it, and what it dropped in the last run."""
+    """List every rule with its variant, threshold, publication, and what it dropped in the last run."""
     from pipelines.catalog import rules_list as module
 
     _exit("rules", lambda: module.main(params, json=json))
@@ -101,10 +109,10 @@ def rules(
 
 @app.command(epilog="example: gradsift explain texts/fault-exact_duplicate-00")
 def explain(
-    sample_id: Annotated[str, typer.Argument(help="A sample_id, or the unique beginning of one.")],
+    sample_id: Annotated[str, typer.Argument(help="A sample_id, a unique prefix of one, or uri:position of a reject.")],
     params: ParamsFile = DEFAULT,
 ) -> None:
-    """Print one row's life: every value against its threshold, its scores, its shard or why it was dropped."""
+    """Explain one row: each value against its threshold, its scores, and its shard or why it was dropped."""
     from pipelines.catalog import explain as module
     from pipelines.core.project import open_project
 
@@ -113,7 +121,7 @@ def explain(
 
 @app.command(epilog="example: gradsift report")
 def report(params: ParamsFile = DEFAULT) -> None:
-    """Write reports/index.html anew and print the summary of the last run."""
+    """Rewrite reports/index.html and print a summary of the last run."""
     from pipelines import report as module
     from pipelines.core.stage import run_one
 
@@ -126,7 +134,7 @@ def report(params: ParamsFile = DEFAULT) -> None:
 
 @app.command(epilog="example: gradsift doctor")
 def doctor(params: ParamsFile = DEFAULT) -> None:
-    """Check ffmpeg, models, versions, disk and params; say what is wrong and how to mend it."""
+    """Check ffmpeg, models, versions, disk space and params; say what is wrong and how to fix it."""
     from pipelines.commands import doctor as module
 
     _exit("doctor", lambda: module.main(params))
@@ -142,11 +150,13 @@ def deps(params: ParamsFile = DEFAULT) -> None:
 
 @app.command(epilog="example: gradsift ahp; gradsift ahp --weights length=3 cleanliness=2")
 def ahp(
-    more: Annotated[list[str] | None, typer.Argument(help="Further importances, after --weights.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(help="More DIMENSION=NUMBER pairs, after --weights.")] = None,
     params: ParamsFile = DEFAULT,
-    weights: Annotated[list[str] | None, typer.Option(help="Print the matrix of these, DIMENSION=NUMBER.")] = None,
+    weights: Annotated[
+        list[str] | None, typer.Option(help="Print the matrix for these importances, DIMENSION=NUMBER.")
+    ] = None,
 ) -> None:
-    """Check the judgements of static.ahp: weights, consistency, and a small fix as YAML; exit code 2 if they clash."""
+    """Check static.ahp: print weights and consistency; if inconsistent, propose a small fix as YAML (exit code 2)."""
     from pipelines.commands import ahp as module
 
     _exit("ahp", lambda: module.main(params, [*(weights or []), *(more or [])]))
@@ -154,26 +164,32 @@ def ahp(
 
 @quality.command(epilog="example: gradsift quality fit labels.jsonl --out heads/mine --test test.jsonl --unfreeze 2")
 def fit(
-    out: Annotated[Path, typer.Option(help="The folder to write; params then name it in quality.head.")],
+    out: Annotated[Path, typer.Option(help="Output folder; set quality.head to it afterwards.")],
     labels: Annotated[
         str | None, typer.Argument(metavar="LABELS", help="Labelled texts: a file, folder or glob.")
     ] = None,
     params: ParamsFile = DEFAULT,
-    model: Annotated[str | None, typer.Option(help="The encoder; that of quality.model when none is named.")] = None,
-    test: Annotated[str | None, typer.Option(help="Further labelled texts, to measure on alone.")] = None,
-    label: Annotated[str, typer.Option(help="Column of the label.")] = "label",
-    text: Annotated[list[str] | None, typer.Option(help="Column of the text; may be repeated.")] = None,
-    annotator: Annotated[str | None, typer.Option(help="Column that names who judged.")] = None,
+    model: Annotated[str | None, typer.Option(help="The encoder; default: quality.model.")] = None,
+    test: Annotated[str | None, typer.Option(help="Held-out labelled texts, used for evaluation only.")] = None,
+    label: Annotated[str, typer.Option(help="Label column.")] = "label",
+    text: Annotated[list[str] | None, typer.Option(help="Text column; repeatable.")] = None,
+    annotator: Annotated[str | None, typer.Option(help="Annotator column.")] = None,
     format: Annotated[str, typer.Option(help="auto, jsonl, json, parquet, csv or label_studio.")] = "auto",
-    good: Annotated[list[str] | None, typer.Option(help="A label that is good; may be repeated.")] = None,
-    unfreeze: Annotated[int | None, typer.Option(help="Train the last K layers of the encoder too.")] = None,
-    teacher: Annotated[str | None, typer.Option(help="A classifier whose scores of the corpus are the labels.")] = None,
-    teacher_good: Annotated[list[str] | None, typer.Option(help="A good label of the teacher's.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="The teacher's score from which on a text is good.")] = None,
-    rows: Annotated[int, typer.Option(help="Rows that the teacher scores.")] = 1000,
-    min_spearman: Annotated[float, typer.Option(help="Refuse a head that agrees less with its teacher.")] = 0.3,
+    good: Annotated[list[str] | None, typer.Option(help="A label that counts as good; repeatable.")] = None,
+    unfreeze: Annotated[int | None, typer.Option(help="Also fine-tune the last K encoder layers.")] = None,
+    teacher: Annotated[
+        str | None, typer.Option(help="A classifier whose scores on the corpus become the labels.")
+    ] = None,
+    teacher_good: Annotated[
+        list[str] | None, typer.Option(help="A teacher label that counts as good; repeatable.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Minimum teacher score that counts as good.")] = None,
+    rows: Annotated[int, typer.Option(help="Number of corpus rows the teacher scores.")] = 1000,
+    min_spearman: Annotated[
+        float, typer.Option(help="Reject the head if its agreement with the teacher is lower.")
+    ] = 0.3,
 ) -> None:
-    """Fit a quality head on labelled texts or on a teacher's scores, measure it, and write it with its model card."""
+    """Fit a quality head on labelled texts or a teacher's scores, evaluate it, and write it with a model card."""
     from pipelines.quality_models import fit_command as module
 
     def action() -> None:
@@ -189,12 +205,12 @@ def fit(
 
 @quality.command(epilog="example: gradsift quality export --out onnx/mine")
 def export(
-    out: Annotated[Path, typer.Option(help="The folder to write.")],
+    out: Annotated[Path, typer.Option(help="Output folder.")],
     params: ParamsFile = DEFAULT,
-    model: Annotated[str | None, typer.Option(help="The model; quality.model when none is named.")] = None,
-    rows: Annotated[int, typer.Option(help="Rows of the corpus that agreement is measured on.")] = 256,
+    model: Annotated[str | None, typer.Option(help="The model; default: quality.model.")] = None,
+    rows: Annotated[int, typer.Option(help="Number of corpus rows to measure agreement on.")] = 256,
 ) -> None:
-    """Write the quality model as ONNX, in float32 and int8, and measure how far int8 agrees with it on the corpus."""
+    """Export the quality model to ONNX (float32 and int8) and measure how well int8 agrees on the corpus."""
     from pipelines.quality_models import export as module
 
     _exit("quality export", lambda: module.main(params, out, model, rows))
@@ -202,7 +218,7 @@ def export(
 
 @app.command(epilog="example: gradsift nightly --params /srv/corpus/params.yaml")
 def nightly(params: ParamsFile = DEFAULT) -> None:
-    """Take the lock, compute only what new or changed sources need, and end with an exit code."""
+    """Run the pipeline once for new and changed sources, under the project lock; for cron and systemd."""
     from pipelines import nightly as module
 
     _exit("nightly", lambda: module.main(params))

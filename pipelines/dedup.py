@@ -43,7 +43,7 @@ MADE = ("settled", "bands", "places", "bundles", "near")
 
 
 def run(project: Project) -> None:
-    """Writes the sidecar `dedup` of every part of `samples`, all anew as soon as one text changes."""
+    """Writes the sidecar `dedup` of every part of `samples`; all of them are recomputed as soon as one text changes."""
     config = project.section("dedup", DedupConfig)
     wanted = stage.tasks(project, module=MODULE, config=config.near, reads=READS)
     seen = parts.digest([t.fingerprint for t in wanted])
@@ -75,7 +75,7 @@ def _fingerprints(folder: Path) -> dict[str, str]:
 
 
 def _compute(project: Project, corpus: Corpus, config: NearConfig) -> dict[str, int]:
-    """Writes all parts; returns what is to be told of the search for near duplicates."""
+    """Writes all parts; returns the metrics of the near-duplicate search."""
     rows = sum(parts.Footer(project.folder("clean") / name).rows for name in corpus.names)
     progress.say(f"dedup: {rows:,} rows in {len(corpus.tasks)} parts")
     _clear(project, corpus)
@@ -152,9 +152,9 @@ def _verify(project: Project, wanted: Sequence[parts.Task]) -> None:
         sample, path = parts.Footer(project.folder("samples") / task.name), project.folder("dedup") / task.name
         if not path.exists() or parts.Footer(path).meta.get("ids") != sample.meta.get("ids"):
             raise DataError(
-                "conservation is broken: a part of samples has no verdicts, or those of other samples",
+                "conservation is broken: a part of samples has no verdicts, or verdicts for other samples",
                 where=str(path),
-                remedy="run the stage again with --force; if it stays, report it",
+                remedy="rerun the stage with --force; if it persists, report it",
             )
 
 
@@ -164,13 +164,13 @@ def check_loss(by_source: Mapping[str, Mapping[str, Any]], max_loss: float) -> N
     worst = {source: share for source, share in shares.items() if share > max_loss}
     if worst:
         raise DataError(
-            "sources lost too much to duplicates: "
+            "too many duplicates in sources: "
             + ", ".join(
                 f"{source} {share:.1%} of {by_source[source]['inputs']} rows" for source, share in worst.items()
             ),
             where=f"stage dedup; the limit is dedup.max_source_loss = {max_loss}",
-            remedy="look at `cluster` in the dedup parts: a source read twice? Remove it from ingest.sources, or raise "
-            "the limit; everything is written",
+            remedy="check `cluster` in data/dedup: is a source read twice? Remove it from ingest.sources, or raise "
+            "the limit; all outputs were written",
         )
 
 

@@ -100,10 +100,12 @@ def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], b
         again = [t for n, t in tasks.items() if _mark(project, units[n])["fingerprint"] != t.fingerprint]
         if not again:
             return
-        progress.say(f"ingest: {len(again)} units again: rows of theirs have ids that rows of others have too")
+        progress.say(f"ingest: re-reading {len(again)} units: duplicate ids")
         _ingest(project, config, again)
     raise DataError(
-        f"ids do not settle after {_ROUNDS} rounds", where=str(again[0].unit[:200]), remedy="are files being changed?"
+        f"duplicate ids remain unresolved after {_ROUNDS} rounds",
+        where=str(again[0].unit[:200]),
+        remedy="check whether source files are being changed while they are read",
     )
 
 

@@ -3,7 +3,7 @@
 Reads: data/samples (names of parts), data/clean, data/dedup, data/quality, data/static, data/gradients; data/tokens
 where gradients were taken of a sample of the rows.
 Writes: data/lqs (and the scorer of pipelines.passes.distilled), metrics/lqs.json.
-Guarantees: every kept row with a static score has a score; none is NaN; what a score lacks stands in
+Guarantees: every kept row with a static score has a score; none is NaN; what is missing from a score is in
 `score_note`; bands are exact in (score, sample_id) order, whatever the size and order of parts.
 """
 

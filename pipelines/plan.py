@@ -41,7 +41,7 @@ def run(project: Project) -> None:
     task = parts.Task(FILE, stage.fingerprint("pipelines.plan", settings, _inputs(project)))
     parts.remove_strays(folder, [])
     if project.force or not parts.is_done(folder, task):
-        progress.say("plan: selecting, ordering and cutting")
+        progress.say("plan: selecting rows, ordering them and cutting shards")
         with tables.working(project) as connection:
             _write(project, connection, settings, task)
     stage.write_metrics(project, "plan", dict(parts.Footer(folder / FILE).meta["stats"]))  # type: ignore[call-overload]
@@ -57,15 +57,15 @@ def _inputs(project: Project) -> list[str]:
     for folder in COLUMNS:
         if parts.names(project.folder(folder)) != names:
             raise DataError(
-                "a folder does not hold the parts of samples",
+                "a folder does not have the same parts as samples",
                 where=str(project.folder(folder)),
-                remedy=f"run the stage first: gradsift run {folder}",
+                remedy=f"run gradsift run {folder} first",
             )
     for name in names:
         footers = [parts.Footer(project.folder(f) / name) for f in COLUMNS]
         stale = [f.path for f in footers if f.meta.get("ids") != footers[0].meta.get("ids")]
         if stale:
-            raise DataError("a sidecar holds other samples", where=str(stale[0]), remedy="run its stage again")
+            raise DataError("a sidecar holds different samples", where=str(stale[0]), remedy="run its stage again")
         digests += [f.digest for f in footers]
     return digests
 
@@ -78,13 +78,13 @@ def _write(project: Project, connection: Any, settings: PlanConfig, task: parts.
         raise DataError(
             f"conservation is broken: {samples} samples, {chosen} planned, not planned {not_planned}",
             where=str(project.folder("plan")),
-            remedy="run `gradsift run --force`; if it stays, report it",
+            remedy="run `gradsift run --force`; if it persists, report it",
         )
     if not chosen:
         raise DataError(
-            f"no row is left to plan: {samples} samples, dropped or not selected by {_sentence(not_planned)}",
+            f"no rows left to plan: {samples} samples, dropped or not selected by {_sentence(not_planned)}",
             where=f"{project.params.path}, data of {project.folder('samples')}",
-            remedy="loosen the section that dropped most (`gradsift explain SAMPLE_ID` shows each rule's value), "
+            remedy="relax the stage that dropped most (`gradsift explain SAMPLE_ID` shows each rule's value), "
             "raise plan.top_ratio, or add sources",
         )
     order = _order(connection, settings, chosen)
@@ -118,7 +118,7 @@ def _load(project: Project, connection: Any) -> dict[str, int]:
                count(*) FILTER (shifted) FROM keys""").fetchall()[0]
     if costless or shifted:
         raise DataError(
-            f"{costless} kept rows have no token counts, {shifted} rows are zipped with other samples",
+            f"{costless} kept rows have no token counts, {shifted} rows are misaligned with their samples",
             where=str(project.folder("tokens")),
             remedy="run `gradsift run tokens lqs --force`",
         )

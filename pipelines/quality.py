@@ -63,7 +63,7 @@ def _summary(config: QualityConfig, head: HeadFile | None) -> dict[str, Any]:
     return {
         "kind": "none",
         "model": config.model,
-        "why": f"fewer than {quality_head.MIN_ROWS} good and as many other rows with text to learn from: all are kept",
+        "why": f"fewer than {quality_head.MIN_ROWS} good or other rows with text: no head fitted, all rows kept",
     }
 
 

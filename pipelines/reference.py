@@ -56,7 +56,7 @@ def read_marker(project: Project) -> Marker:
         return dict(json.loads(_marker_path(project).read_bytes()))
     except (OSError, ValueError) as error:
         raise DataError(
-            "there is no reference", where=str(_marker_path(project)), remedy="run the stage: gradsift run reference"
+            "there is no reference model", where=str(_marker_path(project)), remedy="run gradsift run reference"
         ) from error
 
 
@@ -77,13 +77,13 @@ def _trained(project: Project, config: ReferenceConfig) -> Marker:
     chosen = kept_texts.choose(project, config.train_rows, config.seed, better_half=False)
     ids = [c.sample_id for c in chosen]
     if old and old["checkpoints"] and drift.distance(old["ids"], ids) <= config.refresh_ratio:
-        progress.say(f"reference: kept; its training rows changed by at most {config.refresh_ratio:.0%}")
+        progress.say(f"reference: reused; at most {config.refresh_ratio:.0%} of its training rows changed")
         return old | {"inputs": inputs}
     _clear(project)
     stamp = {"model": TRAIN, "fingerprint": key, "inputs": inputs, "ids": ids, "rows": len(ids)}
     if len(ids) < MIN_ROWS:
         why = f"{len(ids)} rows with text, {MIN_ROWS} needed"
-        progress.say(f"reference: skipped: {why}")
+        progress.say(f"reference: skipped, {why}")
         return stamp | {"checkpoints": [], "skipped": why}
     with reference.deterministic():
         return stamp | _train(project, config, chosen)
@@ -133,7 +133,7 @@ def _train(project: Project, config: ReferenceConfig, chosen: Sequence[Chosen]) 
             saved.append(_save(project, step, model, tokenizer))
             heldout.append([step, round(reference.mean_loss(model, held), 6)])
         if step in config.checkpoint_steps or step % _SAY_STEPS == 0:
-            progress.say(f"reference: step {step}/{config.steps}, loss {loss:.3f}, held out {heldout[-1][1]:.3f}")
+            progress.say(f"reference: step {step}/{config.steps}, loss {loss:.3f}, held-out loss {heldout[-1][1]:.3f}")
     return {
         "checkpoints": saved,
         "vocabulary": len(tokenizer),

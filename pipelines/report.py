@@ -31,19 +31,19 @@ TEMPLATE = Path(__file__).parent / "reporting" / "report.html.j2"
 TEXT_CHARS = 400
 
 SECTIONS = (
-    ("What came in, what is left", (figures.funnel, figures.reasons, figures.near_misses, figures.rejects)),
+    ("Inputs and outcomes", (figures.funnel, figures.reasons, figures.near_misses, figures.rejects)),
     ("Scores", (
         score_figures.score_histogram(
-            "quality", "Quality", "quality", "quality", "Every row that the model judged, dropped ones included.",
+            "quality", "Quality", "quality", "quality", "All rows scored by the model, including dropped ones.",
             bounds=(0, 1)),
         head_figures.ways, head_figures.groups, head_figures.further,
         score_figures.score_histogram(
-            "static_score", "Static score", "static_score", "static", "The weighted mean of the twelve dimensions.",
+            "static_score", "Static score", "static_score", "static", "Weighted mean of the twelve dimensions.",
             bounds=(0, 1)),
         score_figures.score_histogram(
-            "lqs", "Learnability-quality score", "lqs_z", "lqs", "z-scored and clipped, as it enters the final score."),
+            "lqs", "Learnability-quality score", "lqs_z", "lqs", "z-scored and clipped, as used in the final score."),
         score_figures.score_histogram(
-            "score", "Final score", "score", "lqs", "What the plan orders and selects by."),
+            "score", "Final score", "score", "lqs", "The score that the plan selects and orders rows by."),
         score_figures.learnability, score_figures.bands, score_figures.dimensions, score_figures.loss_curve,
         trust_figures.canaries, trust_figures.stability, score_figures.models,
     )),
@@ -124,7 +124,7 @@ def _tiles(found: Totals) -> list[tuple[str, str, str]]:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} % of rows" if whole else "of no row"
+    return f"{100 * part / whole:.1f} % of rows" if whole else "no rows"
 
 
 def examples(sight: Sight, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -184,7 +184,7 @@ def summary(project: Project) -> str:
         found = totals.measure(connection)
     lines = [f"{found.sum('inputs'):,} inputs became {found.sum('rows'):,} rows and {found.sum('rejects'):,} rejects"]
     lines += [f"  {r['rows'] - r['partial']:>9,} {r['reason']}" for r in found.rejects if r["rows"] > r["partial"]]
-    lines += [f"  {r['partial']:>9,} read in part: {r['reason']}" for r in found.rejects if r["partial"]]
+    lines += [f"  {r['partial']:>9,} partly read: {r['reason']}" for r in found.rejects if r["partial"]]
     lines.append(f"{sum(found.dropped.values()):,} rows dropped")
     lines += [f"  {rows:>9,} by {name}{_why(found, name)}" for name, rows in found.dropped.items()]
     lines.append(f"{found.sum('kept'):,} rows kept ({_percent(found.sum('kept'), found.sum('rows'))})")

@@ -21,7 +21,7 @@ def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int |
     """
     unknown = sorted(set(stages) - set(stage.ORDER))
     if unknown:
-        raise ConfigError(f"no such stage: {', '.join(unknown)}", remedy=f"use any of {', '.join(stage.ORDER)}")
+        raise ConfigError(f"unknown stage: {', '.join(unknown)}", remedy=f"valid stages: {', '.join(stage.ORDER)}")
     project = open_project(path, force=force, engine=engine, workers=workers)
     with locked(project):
         run_stages(project, [s for s in stage.ORDER if not stages or s in stages])

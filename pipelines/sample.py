@@ -33,7 +33,7 @@ def run(project: Project) -> None:
     config = project.section("sample", SampleConfig)
     folder, wanted = project.folder("sample"), _fingerprint(config)
     if project.force or not is_current(folder, wanted):
-        progress.say("sample: making the corpus")
+        progress.say("sample: generating the default corpus")
         _write(folder, wanted, config)
     stage.write_metrics(project, "sample", _manifest(folder)["counts"])
 

@@ -54,7 +54,7 @@ def run(project: Project) -> None:
 def _plan(project: Project) -> Path:
     path = project.folder("plan") / "plan.parquet"
     if not path.exists():
-        raise DataError("there is no plan", where=str(path), remedy="run the stage first: gradsift run plan")
+        raise DataError("there is no plan yet", where=str(path), remedy="run gradsift run plan first")
     return path
 
 
@@ -148,10 +148,10 @@ def _verify(project: Project, tasks: Sequence[ShardTask]) -> None:
             FROM ({ids[0]}) AS planned POSITIONAL JOIN ({ids[1]}) AS shards""").fetchall()[0]
     if wrong or moved or distinct != planned:
         raise DataError(
-            f"conservation is broken: {planned} rows planned, {distinct} found, {moved} in another place; "
+            f"conservation is broken: {planned} rows planned, {distinct} found, {moved} out of place; "
             f"shards with other rows: {wrong[:5]}",
             where=str(target),
-            remedy="run `gradsift run shard --force`; if it stays, report it",
+            remedy="run `gradsift run shard --force`; if it persists, report it",
         )
 
 
@@ -196,7 +196,9 @@ def _tokens(project: Project, tasks: Sequence[ShardTask]) -> list[tuple[int, ...
             JOIN (SELECT sample_id, {", ".join(manifest.COUNTS)} FROM {tables.scan(project.folder("tokens"))}) AS counts
             USING (sample_id) GROUP BY shard ORDER BY shard""").fetchall()
     if [rows for rows, *_ in found] != [t.rows for t in tasks]:
-        raise DataError("token counts are of other rows", where=str(project.folder("tokens")), remedy="gradsift run")
+        raise DataError(
+            "token counts belong to different rows", where=str(project.folder("tokens")), remedy="gradsift run"
+        )
     return [tuple(counts) for _, *counts in found]
 
 

@@ -145,7 +145,7 @@ def test_one_stage_runs_from_its_module(finished: Path) -> None:
 def test_doctor_is_content(finished: Path) -> None:
     out = gradsift(finished, "doctor")
     assert out.returncode == 0, out.stdout + out.stderr
-    assert "all is well" in out.stdout
+    assert "all checks passed" in out.stdout
 
 
 def test_nightly_is_idle_when_nothing_is_new(finished: Path) -> None:

@@ -98,9 +98,9 @@ def test_one_parquet_with_a_column_twice_is_one_reject(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("run", "plan", "--workers", "0"), "at least 1"),
-        (("run", "sample", "ingest", "--engine", "nosuch"), "no such engine"),
+        (("run", "sample", "ingest", "--engine", "nosuch"), "unknown engine"),
         (("run",), "nowhere"),
-        (("query", "drops", "--csv", "--json"), "exclude each other"),
+        (("query", "drops", "--csv", "--json"), "mutually exclusive"),
     ],
 )
 def test_a_wrong_call_changes_nothing(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -115,7 +115,7 @@ def test_a_source_that_holds_the_project_is_refused_at_once(tmp_path: Path) -> N
     small.write(tmp_path, ingest__sources=[{"name": "here", "paths": ["."]}])
     out = within(tmp_path, "run", "ingest")
     assert out.returncode == 2
-    assert "holds the project itself" in out.stderr
+    assert "contains the project itself" in out.stderr
 
 
 @pytest.mark.parametrize(
@@ -166,4 +166,4 @@ def test_ctrl_c_is_no_traceback(tmp_path: Path, corpus: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in said) == (130, False), said
-    assert "stopped; run it again" in said
+    assert "interrupted; rerun to resume" in said

@@ -102,7 +102,9 @@ def _size(payload: bytes, where: str) -> tuple[int, int]:
         with Image.open(io.BytesIO(payload)) as image:
             return int(image.width), int(image.height)
     except UnidentifiedImageError as error:
-        raise DataError("a stored picture has no header", where=f"sample {where}", remedy="run ingest again") from error
+        raise DataError(
+            "a stored image has no header", where=f"sample {where}", remedy="rerun ingest: gradsift run ingest --force"
+        ) from error
 
 
 def _video_tokens(batch: pa.RecordBatch, config: TokensConfig, wanted: Bools) -> Ints:

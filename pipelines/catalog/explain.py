@@ -54,7 +54,7 @@ def explain(project: Project, wanted: str) -> str:
             return _text(line for reject in rejects for line in _reject(reject))
         place = place or _find(connection, "starts_with(sample_id, $1)", wanted)
         if not place:
-            raise ConfigError(f"no sample or reject is named {wanted[:200]!r}", remedy=_nearest(connection, wanted))
+            raise ConfigError(f"no sample or reject matches {wanted[:200]!r}", remedy=_nearest(connection, wanted))
         life = _life(project, connection, *place)
     return _text(line for section in SECTIONS for line in section(life))
 
@@ -69,7 +69,7 @@ def _find(connection: Any, match: str, wanted: str) -> tuple[str, int] | None:
         f"SELECT sample_id, part, row FROM samples WHERE {match} ORDER BY 1 LIMIT {SHOWN + 1}", [wanted]
     ).fetchall()
     if len(rows) > 1:
-        raise ConfigError(f"{wanted!r} names more than one sample", remedy=f"name one of {_listed(rows)}")
+        raise ConfigError(f"{wanted!r} matches more than one sample", remedy=f"use one of {_listed(rows)}")
     return (str(rows[0][1]), int(rows[0][2])) if rows else None
 
 
@@ -77,7 +77,7 @@ def _nearest(connection: Any, wanted: str) -> str:
     rows = connection.execute(
         "SELECT sample_id FROM samples ORDER BY jaro_winkler_similarity(sample_id, $1) DESC, 1 LIMIT 5", [wanted]
     ).fetchall()
-    return f"the nearest ids are {_listed(rows)}" if rows else "no sample could be read: gradsift query rejects"
+    return f"the closest ids are {_listed(rows)}" if rows else "no sample could be read; see `gradsift query rejects`"
 
 
 def _listed(rows: Sequence[Sequence[Any]]) -> str:
@@ -96,10 +96,10 @@ def _reject(reject: Values) -> Iterator[str]:
     yield _line("reason", f"{reject['reason']}: {REASONS.get(reject['reason'], 'see the error')}")
     yield _line("error", reject["error"])
     if reject["tail"]:
-        yield _line("decoder's last words", reject["tail"])
+        yield _line("decoder output", reject["tail"])
     if reject["excerpt"]:
-        yield _line("it begins", reject["excerpt"])
-    yield _line("read in part", "yes, and that part is a sample" if reject["partial"] else "no")
+        yield _line("content begins", reject["excerpt"])
+    yield _line("partly read", "yes; what was read became a sample" if reject["partial"] else "no")
 
 
 def _life(project: Project, connection: Any, part: str, row: int) -> Life:
@@ -159,7 +159,7 @@ def _origin(life: Life) -> Iterator[str]:
 def _verdict(life: Life, stage: str) -> str:
     row = life.folders[stage]
     if row["kept"] is None:
-        return f"{stage}: not judged, dropped before"
+        return f"{stage}: skipped, dropped by an earlier stage"
     return f"{stage}: kept" if row["kept"] else f"{stage}: dropped, {', '.join(row['reasons'])}"
 
 
@@ -168,7 +168,7 @@ def _rules(life: Life, stage: str) -> Iterator[str]:
     row = life.folders[stage]
     rules = [r for r in life.rules if r["stage"] == stage]
     if all(row[r["value"]] is None for r in rules):
-        yield "  – no rule measures a row of this kind"
+        yield "  – no rule applies to this kind of row"
         return
     for rule in rules:
         value = row[rule["value"]]
@@ -198,7 +198,7 @@ def _dedup(life: Life) -> Iterator[str]:
     if row["matched_id"] is not None:
         yield _line("duplicate of", f"{row['matched_id']}, similarity {cell(row['similarity'])}")
     elif row["cluster"] is not None:
-        yield _line("cluster", f"{row['cluster']}, of which this row is the survivor")
+        yield _line("cluster", f"{row['cluster']}; this row is the one that was kept")
 
 
 def _quality(life: Life) -> Iterator[str]:
@@ -225,7 +225,7 @@ def _tokens(life: Life) -> Iterator[str]:
     yield f"tokens: {cell(row['tokens'])}"
     yield from (_line(kind, cell(count)) for kind, count in kinds.items())
     yield _line("training FLOPs", f"{row['flops']:.3g}")
-    yield _line("complexity", f"{cell(row['complexity'])} × the median row")
+    yield _line("complexity", f"{cell(row['complexity'])} × the median of all rows")
 
 
 def _static(life: Life) -> Iterator[str]:
@@ -240,10 +240,10 @@ def _static(life: Life) -> Iterator[str]:
             measured = f"  measured {cell(raw[name])}" if raw.get(name) is not None else ""
             yield _line(name, f"{row[name]:.3f}  weight {weight / defined:.3f}{measured}")
     beside = {r: raw[r] for r in schemas.STATIC_READINGS if raw.get(r) is not None}
-    yield from (_line(name, f"measured {cell(value)}, without a weight") for name, value in beside.items())
+    yield from (_line(name, f"measured {cell(value)}, not weighted") for name, value in beside.items())
     absent = [d for d in life.weights if row[d] is None]
     if absent:
-        yield _line("not defined here", ", ".join(d.replace("_", " ") for d in absent))
+        yield _line("not defined", ", ".join(d.replace("_", " ") for d in absent))
 
 
 def _gradients(life: Life) -> Iterator[str]:
@@ -253,8 +253,8 @@ def _gradients(life: Life) -> Iterator[str]:
     if row["grad_norm"] is None:
         yield f"gradients: none, {row['gradient_note']}"
         return
-    yield f"gradients ({row['gradient_mode']}) over {cell(row['gradient_tokens'])} tokens, one column a checkpoint"
-    yield _line("order_gain", f"{cell(row['order_gain'])} nats a token: what its words in their order save")
+    yield f"gradients ({row['gradient_mode']}) over {cell(row['gradient_tokens'])} tokens, one column per checkpoint"
+    yield _line("order_gain", f"{cell(row['order_gain'])} nats per token saved by word order (shuffled loss − loss)")
     for name in ("loss", "grad_norm", "target_cosine", "costate_dot", "costate_cosine"):
         yield _line(name, "  ".join(f"{'–' if v is None else format(v, '.4g'):>9}" for v in row[name] or []))
 
@@ -286,7 +286,7 @@ def _end(life: Life) -> Iterator[str]:
     elif life.has_plan:
         yield "end: kept by every filter, but not selected by the plan (params plan.top_ratio, or no score)"
     else:
-        yield "end: kept so far; there is no plan yet"
+        yield "end: kept so far; not planned yet"
 
 
 SECTIONS = (_origin, _clean, _dedup, _quality, _tokens, _static, _gradients, _lqs, _end)

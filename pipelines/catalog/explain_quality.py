@@ -28,19 +28,19 @@ from transforms.quality.config import FITTED, MODEL, QualityConfig
 EXCERPT_CHARS = 120
 LOWEST = 3  # windows shown
 DOWN, UP = 5, 3  # values shown
-STALE = "the text, the params or the head have changed since this row was scored: run the stage quality again"
+STALE = "the text, the params or the head changed after this row was scored: run `gradsift run quality`"
 
 _ROUNDED = 1e-5  # scores are kept to six digits
 _LEAST = 0.005  # log-odds: less would be shown as zero
 
 Values = Mapping[str, Any]
-Fact = tuple[str, str]  # a name, and what is told under it
+Fact = tuple[str, str]  # a name and its text
 
 
 def facts(project: Project, folders: Mapping[str, Values]) -> Iterator[Fact]:
     """Yields why the row with `folders`, that of `quality` among them, has its score: windows, then values.
 
-    What cannot be told, for want of the tokenizer or of the head, is one fact that says why.
+    If the tokenizer or the head is unavailable, one fact says why.
     """
     config, row, clean = project.section("quality", QualityConfig), folders["quality"], folders.get("clean", {})
     if row["window_scores"]:
@@ -132,7 +132,7 @@ def _pulls(head: Head, row: Values, clean: Values) -> Iterator[Fact]:
     added, own = head.contributions(model, values)[0], [*values[0], row["model_quality"]]
     shown = strongest(added)
     if shown:
-        yield "values", "what each adds to the log-odds of the score, against the mean row learned from"
+        yield "values", "what each adds to the log-odds of the score, relative to the mean training row"
     width = max((len(head.names[k]) for k in shown), default=0)
     for k in shown:
         told = "missing" if np.isnan(own[k]) else number(float(own[k]))

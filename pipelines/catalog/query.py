@@ -74,7 +74,7 @@ def _resolve(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]
     if name in known:
         return known[name].sql, {**known[name].defaults, **values}
     if _NAME.fullmatch(name):
-        raise ConfigError(f"no such query: {name}", remedy=f"one of {', '.join(known)}, or SQL")
+        raise ConfigError(f"no such query: {name}", remedy=f"use one of {', '.join(known)}, or SQL")
     return text, dict(values)
 
 
@@ -84,14 +84,16 @@ def _check(sql: str) -> None:
 
     found = duckdb.extract_statements(sql)
     if len(found) != 1:
-        raise ConfigError(f"one statement at a time, not {len(found)}", where="the query", remedy="run them one by one")
+        raise ConfigError(
+            f"expected one SQL statement, got {len(found)}", where="the query", remedy="run them one by one"
+        )
     kind = found[0].type.name
     if kind == "SELECT" or (kind == "EXPLAIN" and _explains_select(sql)):
         return
-    remedy = "use SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, SHOW or EXPLAIN of one of these"
+    remedy = "use SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE or SHOW, or EXPLAIN one of them"
     if kind == "MULTI":
-        remedy = "a PIVOT needs its values named: PIVOT … ON column IN ('a', 'b') …"
-    raise ConfigError(f"a query only reads, this is {kind}", where="the query", remedy=remedy)
+        remedy = "PIVOT needs an explicit list of values: PIVOT … ON column IN ('a', 'b') …"
+    raise ConfigError(f"queries are read-only; this is a statement of type {kind}", where="the query", remedy=remedy)
 
 
 def _explains_select(sql: str) -> bool:
@@ -115,9 +117,9 @@ def _remedy(connection: Any, error: Exception) -> str:
     import duckdb
 
     if not isinstance(error, duckdb.CatalogException | duckdb.BinderException):
-        return "`gradsift query` alone lists the shipped queries; docs/queries.md describes the views"
+        return "`gradsift query` without arguments lists the built-in queries; docs/queries.md describes the views"
     views = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
-    return f"views so far: {', '.join(views)}; DESCRIBE lists the columns of one; others come with their stages"
+    return f"views: {', '.join(views)}; DESCRIBE VIEW lists columns; later stages add more views"
 
 
 def main(
@@ -138,13 +140,14 @@ def main(
     asks_whatif = text is not None and text.strip() == "whatif"
     if (rules or thresholds) and not asks_whatif:
         raise ConfigError(
-            "--rule and --threshold belong to whatif", remedy="gradsift query whatif --rule CODE --threshold NUMBER"
+            "--rule and --threshold apply only to `whatif`",
+            remedy="gradsift query whatif --rule CODE --threshold NUMBER",
         )
     if text is None:
         print(listing())
         return
     if csv + json + (parquet is not None) > 1:
-        raise ConfigError("--csv, --json and --parquet exclude each other", remedy="ask for one of them")
+        raise ConfigError("--csv, --json and --parquet are mutually exclusive", remedy="pass only one of them")
     project = open_project(path)
     try:
         if asks_whatif:

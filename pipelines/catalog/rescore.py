@@ -64,8 +64,8 @@ def duplicates(project: Project, where: str, min_cosine: float) -> pa.Table:
     chosen = _chosen(project, where)
     if len(chosen) > MAX_CHOSEN:
         raise ConfigError(
-            f"{len(chosen):,} rows are chosen, and every pair would be compared: {MAX_CHOSEN:,} at most",
-            where=where, remedy="choose fewer, such as one source",
+            f"{len(chosen):,} rows match; at most {MAX_CHOSEN:,} can be compared pairwise",
+            where=where, remedy="narrow the condition, for example to one source",
         )  # fmt: skip
     found = [_only(part, chosen) for part in _sketched(project)]
     ids = np.array([i for part in found for i in part.ids], object)
@@ -90,8 +90,8 @@ def _mean(project: Project, where: str) -> npt.NDArray[np.float32]:
         count += len(mine.ids)
     if not count:
         raise ConfigError(
-            f"none of the {len(chosen):,} rows chosen has a sketch", where=where,
-            remedy="choose kept rows with text; `gradsift query` tries the condition: SELECT ... FROM fates WHERE ...",
+            f"none of the {len(chosen):,} matching rows has a gradient sketch", where=where,
+            remedy="match kept rows with text; test the condition: gradsift query \"SELECT ... FROM fates WHERE ...\"",
         )  # fmt: skip
     return np.asarray(total / count, np.float32)
 
@@ -106,8 +106,8 @@ def _sketched(project: Project) -> Iterator[Sketched]:
     names = parts.names(project.folder(FOLDER))
     if not names:
         raise DataError(
-            "no sketches of gradients were kept", where=str(project.folder(FOLDER)),
-            remedy="set gradients.sketch.keep to last, and run the stage: gradsift run gradients",
+            "no gradient sketches are stored", where=str(project.folder(FOLDER)),
+            remedy="set gradients.sketch.keep to last, then rerun the stage: gradsift run gradients",
         )  # fmt: skip
     for name in names:
         batch = parts.read_part(project.folder(FOLDER) / name, ["sample_id", "sketch", "sketch_scale"])

@@ -156,7 +156,7 @@ def write_json(result: Result, stream: TextIO) -> None:
     """
     twice = sorted({c for c in result.columns if result.columns.count(c) > 1})
     if twice:
-        raise ConfigError(f"two columns are named {', '.join(twice)}", where="the query", remedy="rename one with AS")
+        raise ConfigError(f"duplicate column names: {', '.join(twice)}", where="the query", remedy="rename one with AS")
     stream.write("[")
     for k, row in enumerate(result.rows()):
         stream.write(",\n" if k else "\n")
@@ -201,6 +201,8 @@ def write_parquet(result: Result, path: Path) -> None:
         sys.stdout.flush()
         return
     if not path.parent.is_dir():
-        raise ConfigError("there is no such folder", where=str(path.parent), remedy="make it, or mend --parquet")
+        raise ConfigError(
+            "the folder does not exist", where=str(path.parent), remedy="create the folder or change --parquet"
+        )
     files.write_atomic(path, write)
     print(f"wrote {path}", file=sys.stderr)

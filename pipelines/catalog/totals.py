@@ -100,7 +100,9 @@ def _faults(connection: Any, there: set[str]) -> dict[str, int]:
     if "plan" in there:
         planned = "SELECT count(*) FROM samples_all WHERE selected"
         checks["planned rows that a filter dropped"] = f"{planned} AND NOT kept"
-        checks["planned rows that are no sample"] = f"SELECT (SELECT count(DISTINCT sample_id) FROM plan) - ({planned})"
+        checks["planned rows that are not samples"] = (
+            f"SELECT (SELECT count(DISTINCT sample_id) FROM plan) - ({planned})"
+        )
     if {"plan", "shards"} <= there:
         checks["planned rows that are in no shard"] = (
             "SELECT (SELECT count(*) FROM plan) - (SELECT count(*) FROM shards)"
@@ -123,13 +125,13 @@ def check(project: Project, totals: Totals) -> None:
         for name in ("inputs", "rows", "rejects"):
             if counted.get(source, counts)[name] != counts[name]:
                 faults.append(
-                    f"source {source}: ingest counted {counted[source][name]:,} {name}, here are {counts[name]:,}"
+                    f"source {source}: ingest counted {counted[source][name]:,} {name}, the catalog {counts[name]:,}"
                 )
     if faults:
         raise DataError(
             f"conservation is broken: {'; '.join(faults)}",
             where=str(project.data),
-            remedy="a stage ran after one that reads it: `gradsift run` brings all up to date; if it stays, report it",
+            remedy="a stage was rerun without those that read it: run `gradsift run`; if it persists, report it",
         )
 
 

@@ -87,7 +87,7 @@ def limits(project: Project) -> dict[str, float]:
 
 
 def build(project: Project) -> Path:
-    """Writes the catalog anew and returns its path.
+    """Rebuilds the catalog and returns its path.
 
     Raises:
       DataError: there are no samples yet.
@@ -97,7 +97,7 @@ def build(project: Project) -> Path:
     state = _state(project)
     folders = complete(project)
     if "samples" not in folders:
-        raise DataError("no samples to show yet", where=str(project.folder("samples")), remedy="gradsift run ingest")
+        raise DataError("there are no samples yet", where=str(project.folder("samples")), remedy="gradsift run ingest")
     statements = [*_views(project, folders), _fates(project, folders), _samples_all(project)]
 
     def write(temporary: str) -> None:
@@ -168,7 +168,7 @@ def _stored_state(catalog: Path) -> str | None:
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH {tables.quote(str(catalog))} AS old (READ_ONLY)")
             return str(connection.execute("SELECT state FROM old.catalog_state").fetchall()[0][0])
-    except duckdb.Error:  # another version's file, or a damaged one: it is built anew
+    except duckdb.Error:  # another version's file, or a corrupt one: rebuild it
         return None
 
 

@@ -1,8 +1,8 @@
 """`gradsift query whatif`: what other thresholds would keep, from the stored values, without a run.
 
-Every rule's value stands in the catalog for every row, so a verdict can be given anew. What the filters after the
-changed rule think of a row that they have not seen is unknown: such rows are counted as kept, and counted once more
-as `unjudged`. Duplicates are left as they are, though another survivor may come or go.
+The catalog holds every rule's value for every row, so verdicts can be recomputed. What the filters after the
+changed rule would do with a row that they have not seen is unknown: such rows count as kept and are also counted
+in `unjudged`. Duplicates are left as found, although the surviving row of a cluster may change.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from scoring.core.errors import ConfigError, DataError
 from transforms.core.rules import Rule
 
 BATCH_ROWS = 2048
-DESCRIPTION = "what another threshold would keep, by source: --rule CODE --threshold NUMBER, once or more"
+DESCRIPTION = "what other thresholds would keep, by source: --rule CODE --threshold NUMBER (repeatable)"
 
 Changes = Mapping[str, float]  # reason code of a rule → its new threshold
 
@@ -35,12 +35,14 @@ def changes(rules: Sequence[str], thresholds: Sequence[float]) -> dict[str, floa
     """
     if not rules or len(rules) != len(thresholds):
         raise ConfigError(
-            f"whatif wants pairs: {len(rules)} --rule and {len(thresholds)} --threshold were given",
+            f"whatif needs one --threshold per --rule, got {len(rules)} --rule and {len(thresholds)} --threshold",
             remedy="gradsift query whatif --rule gopher_short_doc --threshold 30",
         )
     twice = sorted({code for code in rules if rules.count(code) > 1})
     if twice:
-        raise ConfigError(f"a rule has one threshold at a time: {', '.join(twice)}", remedy="ask once for each")
+        raise ConfigError(
+            f"a rule takes one threshold: {', '.join(twice)}", remedy="run whatif once for each threshold"
+        )
     return dict(zip(rules, thresholds, strict=True))
 
 
@@ -57,7 +59,7 @@ def find(code: str) -> Rule:
         raise ConfigError(f"the reason {code} has no threshold", remedy="`gradsift rules` lists those that have one")
     near = [*get_close_matches(code, known, n=3), *(c for c in known if code and code in c)]
     listed = ", ".join(dict.fromkeys(near))
-    remedy = f"do you mean {listed}?" if near else "`gradsift rules` lists them"
+    remedy = f"did you mean {listed}?" if near else "`gradsift rules` lists them"
     raise ConfigError(f"no such rule: {code}", remedy=remedy)
 
 
@@ -76,7 +78,7 @@ def answer(project: Project, wanted: Changes) -> Iterator[Result]:
         for rule in rules:
             if f"{rule.stage}_kept" not in there or rule.value not in there:
                 raise DataError(
-                    f"no values of {rule.code} yet", where=str(project.folder(rule.stage)),
+                    f"no values for rule {rule.code} yet", where=str(project.folder(rule.stage)),
                     remedy=f"gradsift run {rule.stage}",
                 )  # fmt: skip
         relation = connection.sql(_sql(rules, wanted, there))
@@ -163,6 +165,6 @@ def heading(project: Project, wanted: Changes) -> str:
     return "\n".join(lines)
 
 
-LEGEND = """unjudged           of kept_then: later filters have not seen these rows and may still drop them
-dropped_by_others  these rules would let these rows pass, other reasons still drop them
-estimated_…        of …_then: rows without a count, by their words and the tokens a word of their source"""
+LEGEND = """unjudged           among kept_then: rows that later filters have not seen and may still drop
+dropped_by_others  rows that would pass these rules but are dropped for other reasons
+estimated_…        part of …_then: rows without a token count, estimated from words × tokens per word of their source"""

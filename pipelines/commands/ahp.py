@@ -58,11 +58,11 @@ def report(found: Judgements) -> Iterator[str]:
         bar = "█" * max(1, round(_BAR * got.weights[k] / got.weights.max()))
         yield f"{DIMENSIONS[k]:<{width}}  {got.weights[k]:.4f}  {bar}"
     yield ""
-    yield f"λmax {got.lambda_max:.3f}, CR {got.consistency_ratio:.4f}, at most {found.max_ratio:g} ({_RATIO})"
-    yield "the judgements that fit the others least:"
+    yield f"λmax {got.lambda_max:.3f}, CR {got.consistency_ratio:.4f}, limit {found.max_ratio:g} ({_RATIO})"
+    yield "the least consistent judgements:"
     for j in ahp.most_inconsistent(found.matrix, got.weights, _SHOWN):
         pair = f"{DIMENSIONS[j.row]} against {DIMENSIONS[j.column]}"
-        yield f"  {pair}: {j.value:.4g}, consistent would be {j.consistent:.3g}"
+        yield f"  {pair}: {j.value:.4g}, a consistent value is {j.consistent:.3g}"
 
 
 def as_yaml(matrix: Floats, changed: Entries | None = None) -> Iterator[str]:
@@ -85,14 +85,14 @@ def from_weights(given: Sequence[str]) -> Floats:
     for item in given:
         name, _, value = item.partition("=")
         if name not in weights:
-            raise ConfigError(f"no dimension {name!r}", where=item, remedy=f"use {', '.join(DIMENSIONS)}")
+            raise ConfigError(f"unknown dimension {name!r}", where=item, remedy=f"use {', '.join(DIMENSIONS)}")
         weights[name] = _importance(value, item)
     values = np.array(list(weights.values()))
     if values.max() > _FARTHEST * values.min() * (1 + 1e-9):
         raise ConfigError(
             f"importances of {values.min():g} and {values.max():g} are more than {_FARTHEST:g} times apart",
             where=" ".join(given),
-            remedy="keep them within 9 times of each other; those not named are 1",
+            remedy="keep them within a factor of 9; dimensions not given count as 1",
         )
     return values[:, None] / values[None, :]
 
@@ -103,7 +103,11 @@ def _importance(value: str, item: str) -> float:
     except ValueError:
         found = math.nan
     if not (math.isfinite(found) and found > 0):
-        raise ConfigError(f"no importance {value!r}", where=item, remedy="give a number above 0, such as length=3")
+        raise ConfigError(
+            f"importance {value!r} is not a positive number",
+            where=item,
+            remedy="give a number above 0, such as length=3",
+        )
     return found
 
 
@@ -115,26 +119,26 @@ def check(path: Path) -> None:
     """
     found = read(path)
     print("\n".join(report(found)))
-    changes = ahp.mend(found.matrix, max_ratio=found.max_ratio)
+    changes = ahp.repair(found.matrix, max_ratio=found.max_ratio)
     if changes == {}:
         print("consistent")
         return
     if changes is not None:
         print("\n".join(_fix(found, changes)))
     raise ConfigError(
-        f"the pairwise judgements contradict each other: CR is above {found.max_ratio:g}",
+        f"the pairwise judgements are inconsistent: the consistency ratio is above {found.max_ratio:g}",
         where=f"{path}, static.ahp",
-        remedy=f"raise {_RATIO}: no change of single entries helps"
+        remedy=f"raise {_RATIO}: changing a few entries is not enough"
         if changes is None
-        else "paste the proposal over static.ahp, or mend the entries above by hand",
+        else "replace static.ahp with the proposal, or fix the entries above by hand",
     )
 
 
 def _fix(found: Judgements, changes: Entries) -> Iterator[str]:
-    mended = ahp.with_entries(found.matrix, changes)
-    ratio = ahp.priorities(mended).consistency_ratio
-    yield f"\nproposal: {len(changes)} changed, CR {ratio:.4f}; for params, under static:"
-    yield from as_yaml(mended, {entry: found.matrix[entry] for entry in changes})
+    repaired = ahp.with_entries(found.matrix, changes)
+    ratio = ahp.priorities(repaired).consistency_ratio
+    yield f"\nproposal: {len(changes)} entries changed, CR {ratio:.4f}; in params.yaml, under static:"
+    yield from as_yaml(repaired, {entry: found.matrix[entry] for entry in changes})
 
 
 def main(path: Path, weights: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""`gradsift doctor`: each check says what was found; a failure says how to mend it."""
+"""`gradsift doctor`: each check says what was found; a failure says how to fix it."""
 
 import shutil
 import sys
@@ -29,7 +29,7 @@ def main(path: Path) -> None:
     failures = [error for error in _run(project) if error]
     if failures:
         raise max(failures, key=lambda e: e.exit_code)
-    print("all is well")
+    print("all checks passed")
 
 
 def _run(project: Project) -> Iterator[GradsiftError | None]:
@@ -60,7 +60,7 @@ def _packages(_: Project) -> str:
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        raise ToolError(f"not installed: {', '.join(missing)}", remedy="make setup")
+        raise ToolError(f"not installed: {', '.join(missing)}", remedy="run `make setup`")
     return ", ".join(found)
 
 
@@ -96,7 +96,7 @@ def _dvc(project: Project) -> str:
     unwatched = dvc_file.unwatched_sources(project.root, project.params.tree)
     if unwatched:
         raise ConfigError(
-            f"dvc repro does not watch these sources: {', '.join(unwatched)}",
+            f"`dvc repro` does not watch these sources: {', '.join(unwatched)}",
             where="dvc.yaml, stage ingest",
             remedy="run `gradsift deps`: it adds them to the deps of that stage",
         )

@@ -21,9 +21,9 @@ def verdicts(project: Project, stage: str) -> dict[str, Any]:
     breaches = {source: breach for source, _, _, _, breach, _ in rows if breach}
     if breaches:
         raise DataError(
-            f"conservation is broken: rows with no verdict or a contradicting one, by source: {breaches}",
+            f"conservation is broken: rows without a verdict or with a contradictory one, by source: {breaches}",
             where=f"stage {stage}, {project.folder(stage)}",
-            remedy=f"run `gradsift run {stage} --force`; if it stays, report it",
+            remedy=f"run `gradsift run {stage} --force`; if it persists, report it",
         )
     by_source = {
         source: {"inputs": inputs, "kept": kept, "dropped": dropped, "by_reason": dict(sorted(reasons.items()))}

@@ -26,9 +26,9 @@ class RuntimeConfig:
 
     def __post_init__(self) -> None:
         if self.workers < 1 or self.threads < 1:
-            raise ValueError(f"workers and threads must be at least 1, not {self.workers} and {self.threads}")
+            raise ValueError(f"workers and threads must be at least 1, got {self.workers} and {self.threads}")
         if self.workers > MOST or self.threads > MOST:
-            raise ValueError(f"workers and threads must be at most {MOST}, not {self.workers} and {self.threads}")
+            raise ValueError(f"workers and threads must be at most {MOST}, got {self.workers} and {self.threads}")
 
 
 def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
@@ -39,7 +39,7 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
     """
     if runtime.engine in FETCHING:
         raise ConfigError(
-            f"{runtime.engine} first tries to fetch another engine from the network",
+            f"{runtime.engine} would download another engine from the network first",
             where="runtime.engine",
             remedy="use local or processes, which run on this machine",
         )
@@ -55,7 +55,7 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
     try:
         return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
     except ValueError as error:
-        what = "no such engine" if "Unexpected pipeline runner" in str(error) else f"{runtime.engine} cannot start"
+        what = "unknown engine" if "Unexpected pipeline runner" in str(error) else f"{runtime.engine} cannot start"
         remedy = "use local, processes, or a Beam runner with the flags it needs in runtime.beam_args"
         raise ConfigError(f"{what}: {error}", where="runtime.engine", remedy=remedy) from error
 

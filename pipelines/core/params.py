@@ -80,11 +80,13 @@ def read(path: Path) -> Params:
         ) from None
     except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(
-            f"cannot read params: {error}", where=str(path), remedy="mend the file: it is YAML in UTF-8"
+            f"cannot read params: {error}", where=str(path), remedy="fix the file; it must be YAML in UTF-8"
         ) from error
     if not isinstance(tree, dict):
         raise ConfigError(
-            "params are not a mapping of sections", where=str(path), remedy="begin from the shipped params.yaml"
+            "the params file is not a mapping of sections",
+            where=str(path),
+            remedy="start from the params.yaml that ships with gradsift",
         )
     return Params(path, tree)
 
@@ -98,7 +100,7 @@ def _unique_loader() -> type:
             keys = [self.construct_object(k, deep=True) for k, _ in node.value]
             twice = sorted({str(k) for k in keys if keys.count(k) > 1})
             if twice:
-                raise yaml.YAMLError(f"key given twice: {', '.join(twice)} (line {node.start_mark.line + 1})")
+                raise yaml.YAMLError(f"duplicate key: {', '.join(twice)} (line {node.start_mark.line + 1})")
             return super().construct_mapping(node, deep)
 
     return Loader
@@ -113,7 +115,7 @@ def _validate(kind: type[C], name: str, value: Any, path: Path) -> C:
         raise ConfigError(
             "\n".join(_sentences(name, error)),
             where=str(path),
-            remedy="mend the keys above; the comments in the shipped params.yaml say what each takes",
+            remedy="fix the keys above; the comments in the default params.yaml describe each key",
         ) from error
 
 
@@ -129,7 +131,7 @@ def _sentences(name: str, error: Any) -> Iterator[str]:
 
 
 def _with_value(fault: Any) -> str:
-    """Returns what is wrong and the value; a check of ours over a whole section names its value itself."""
+    """Returns what is wrong and the value; our checks of a whole section already name the value."""
     if fault["type"] == "value_error":
         return str(fault["msg"].removeprefix("Value error, "))
     shown = repr(fault["input"])

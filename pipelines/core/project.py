@@ -52,7 +52,7 @@ def open_project(path: Path, *, force: bool = False, engine: str | None = None, 
     try:
         runtime = replace(runtime, **changes)  # type: ignore[arg-type]
     except ValueError as error:
-        raise ConfigError(str(error), where="--workers", remedy="give a number of at least 1") from error
+        raise ConfigError(str(error), where="--workers", remedy="pass a number of at least 1") from error
     return Project(path.resolve().parent, found, runtime, force)
 
 
@@ -72,7 +72,7 @@ def locked(project: Project) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise DataError(
-            "another gradsift run is at work in this project", where=str(path), remedy="wait until it has ended"
+            "another gradsift run is active in this project", where=str(path), remedy="wait for it to finish"
         ) from None
     except OSError as error:
         raise files.cannot_write(path, error) from error

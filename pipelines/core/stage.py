@@ -125,9 +125,9 @@ def _verify(project: Project, target: Path, wanted: Sequence[parts.Task]) -> Non
         sample, written = parts.Footer(project.folder("samples") / task.name), parts.Footer(target / task.name)
         if not parts.is_done(target, task) or written.meta.get("ids") != sample.meta.get("ids"):
             raise DataError(
-                f"conservation is broken: {written.rows} rows written for {sample.rows} samples, or other ids",
+                f"conservation is broken: {written.rows} rows written for {sample.rows} samples, or their ids differ",
                 where=str(written.path),
-                remedy="run the stage again with --force; if it stays, report it",
+                remedy="rerun the stage with --force; if it persists, report it",
             )
 
 
@@ -142,9 +142,9 @@ def main(run: Run, name: str, argv: Sequence[str] | None = None) -> int:
         prog=f"python -m pipelines.{name}", epilog=f"example: python -m pipelines.{name} --params params.yaml"
     )
     parser.add_argument("--params", type=Path, default=Path("params.yaml"), help="the project's params file")
-    parser.add_argument("--engine", help="local, processes, or the name of a Beam runner")
-    parser.add_argument("--workers", type=int, help="worker processes of the engine `processes`")
-    parser.add_argument("--force", action="store_true", help="compute finished parts again")
+    parser.add_argument("--engine", help="local, processes, or the name of a Beam runner; overrides runtime.engine")
+    parser.add_argument("--workers", type=int, help="number of worker processes (engine `processes`)")
+    parser.add_argument("--force", action="store_true", help="recompute finished parts")
     flags = parser.parse_args(argv)
     options = {"force": flags.force, "engine": flags.engine, "workers": flags.workers}
     return guard(name, lambda: run_one(run, flags.params, **options))
@@ -177,7 +177,7 @@ def guard(name: str, action: Callable[[], object]) -> int:
 
 
 def _stopped(name: str) -> int:
-    print(f"gradsift {name}: stopped; run it again to go on where it was", file=sys.stderr)
+    print(f"gradsift {name}: interrupted; rerun to resume", file=sys.stderr)
     return 128 + signal.SIGINT
 
 
@@ -190,7 +190,7 @@ _OURS = re.compile(r"^(?:scoring[\w.]*\.)?(ConfigError|DataError|SchemaError|Too
 
 
 def from_beam(error: BaseException) -> GradsiftError | None:
-    """Returns the error of ours that a worker raised: Beam hands it over as text; None if there is none."""
+    """Returns the gradsift error that a worker raised, which Beam passes on as text; None if there is none."""
     kinds: dict[str, type[GradsiftError]] = {k.__name__: k for k in (ConfigError, DataError, SchemaError, ToolError)}
     found = _OURS.search(str(error))
     if not found:

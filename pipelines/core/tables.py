@@ -38,9 +38,9 @@ def working(project: Project) -> Iterator[Any]:
             yield connection
         except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
             raise DataError(
-                f"DuckDB cannot go on: {error}",
+                f"DuckDB failed: {error}",
                 where=str(project.data / ".duckdb"),
-                remedy="free disk space, run again",
+                remedy="free disk space, then rerun",
             ) from error
 
 

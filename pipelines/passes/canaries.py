@@ -53,7 +53,7 @@ def measure(project: Project, config: CanaryConfig) -> pa.RecordBatch | None:
     chosen = list(_choose(project, config)) if marker else []
     if marker is None or sum(c.kind == GOOD for c in chosen) < MIN_ROWS:
         if config.rows:
-            progress.say(f"lqs: scores are not tried on canaries: fewer than {MIN_ROWS} good rows, or no reference")
+            progress.say(f"lqs: canary check skipped: fewer than {MIN_ROWS} good rows, or no reference")
         (folder / _NAME).unlink(missing_ok=True)
         return None
     recipe = gradients.make_recipe(project, project.section("gradients", GradientsConfig), marker)
@@ -64,7 +64,7 @@ def measure(project: Project, config: CanaryConfig) -> pa.RecordBatch | None:
     texts = parts.digest([list(c) for c in chosen])
     task = parts.Task(_NAME, stage.fingerprint("pipelines.passes.canaries", sections, [*inputs, texts]))
     if project.force or not parts.is_done(folder, task):
-        progress.say(f"lqs: trying the scores on {len(chosen)} canaries")
+        progress.say(f"lqs: scoring {len(chosen)} canaries")
         found = canaries.measure(chosen, _tools(project, recipe, unigrams, bounds))
         parts.write_part(folder, parts.Part(task.name, task.fingerprint, found), found.schema)
     return parts.read_part(folder / _NAME, pq.read_schema(folder / _NAME).names)
@@ -91,8 +91,8 @@ def _bounds(project: Project) -> dict[str, Bounds]:
         found = json.loads(project.metrics("static").read_bytes())["quantiles"]
     except (OSError, ValueError, KeyError) as error:
         raise DataError(
-            "the static stage has left no quantiles", where=str(project.metrics("static")),
-            remedy="run the stage: gradsift run static",
+            "the quantiles of the static stage are missing", where=str(project.metrics("static")),
+            remedy="run gradsift run static",
         ) from error  # fmt: skip
     return {d: {g: (low, high) for g, (low, high) in groups.items()} for d, groups in found.items()}
 
@@ -122,7 +122,7 @@ def _labelled(project: Project, source: LabelledSource, seed: int) -> list[tuple
     if len({kind for kind, _ in rows}) < 2:
         raise ConfigError(
             f"all {len(rows)} rows of {source.name} are {'good' if rows and rows[0][0] == LABELLED_GOOD else 'bad'}",
-            where=USE.where, remedy="name the label column in `label` and the labels of good rows in `good_labels`",
+            where=USE.where, remedy="set `label` to the label column and `good_labels` to the labels of good rows",
         )  # fmt: skip
     return sorted(rows, key=lambda row: hash64(seed, row[1]))[:MAX_LABELLED]
 
@@ -133,10 +133,10 @@ def require(auc: Mapping[str, float], config: LqsSection) -> None:
     if low:
         shown = ", ".join(f"{kind} {value:.2f}" for kind, value in sorted(low.items(), key=lambda x: x[1]))
         raise DataError(
-            f"the score does not tell good rows from junk: AUC of {shown}, below {config.min_canary_auc}",
-            where="lqs.min_canary_auc; all figures are in metrics/lqs.json",
-            remedy="train the reference longer (reference.steps), name a pretrained one, give gradients.target good "
-            "texts, lower lqs.alpha, or lower lqs.min_canary_auc if this junk does not occur",
+            f"the score cannot separate junk from good rows: AUC of {shown}, below {config.min_canary_auc}",
+            where="lqs.min_canary_auc; see metrics/lqs.json for all figures",
+            remedy="train the reference longer (reference.steps), use a pretrained one, set gradients.target to good "
+            "texts, lower lqs.alpha, or lower lqs.min_canary_auc if your data has no such junk",
         )
 
 

@@ -42,7 +42,7 @@ def run(project: Project, *, kept: parts.Reads) -> None:
 
 
 def _shares(project: Project, path: Path, corpus: str) -> dict[str, str]:
-    """Returns the digest of each part's share of the keys in `path`, which are found anew for another `corpus`."""
+    """Returns the digest of each part's share of the keys in `path`, which are recomputed for another `corpus`."""
     record = path.with_suffix(".json")
     try:
         seen = json.loads(record.read_text(encoding="utf-8")) if path.exists() and not project.force else {}

@@ -2,7 +2,7 @@
 
 Reads:      the files named in `clean.decontaminate.benchmarks`
 Writes:     clean/benchmarks.arrow
-Guarantees: the index is built anew when a byte of a benchmark, the params or the code changes, and only then.
+Guarantees: the index is rebuilt when a byte of a benchmark, the params or the code changes, and only then.
 """
 
 from pathlib import Path

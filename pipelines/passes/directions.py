@@ -88,7 +88,7 @@ def _target(project: Project, config: GradientsConfig, seed: int) -> tuple[list[
     found = sorted(dict(rows).items(), key=lambda r: hash64(seed, r[0]))[: config.target_rows]
     if not found:
         raise ConfigError(
-            f"target {config.target.name} holds no text", where=USE.where, remedy="name other `paths` or `columns`"
+            f"target {config.target.name} contains no text", where=USE.where, remedy="change `paths` or `columns`"
         )
     return [i for i, _ in found], partial(list, [t for _, t in found])
 
@@ -115,7 +115,7 @@ def _reusable(project: Project, key: str) -> Marker | None:
 
 def _write(project: Project, config: GradientsConfig, names: Sequence[str], texts: Sequence[str]) -> dict[str, str]:
     """Writes one file of directions a checkpoint; returns their digests by name."""
-    progress.say(f"gradients: directions of {len(texts)} target rows at {len(names)} checkpoints")
+    progress.say(f"gradients: computing the target direction from {len(texts)} rows at {len(names)} checkpoints")
     models.use_threads(project.runtime.threads)
     at = _Differentiated(project, config, texts, names, config.seed)
     found = [at(directions.target_gradient, name) for name in names]

@@ -53,7 +53,7 @@ def prepare(project: Project, config: LqsSection, reads: parts.Reads, *, mean_no
     key = _key(project, config, wide)
     found = None if project.force else _stored(folder, key)
     if found is None:
-        progress.say(f"lqs: distilling the scores of {measured} rows for {left_out} without gradients")
+        progress.say(f"lqs: predicting scores for {left_out} rows without gradients, from {measured} rows with them")
         ratio = min(1.0, config.distill.max_rows / max(measured, 1))
         found = _write(folder, key, _fit(project, config, wide, mean_norm, ratio))
     return found

@@ -79,15 +79,15 @@ def _check_conservation(
         read = sum(int(m["inputs"]) for m in marks if m["source"] == source)
         if read != counts["inputs"]:
             raise DataError(
-                f"conservation is broken: source {source}: {read:,} rows were read, "
+                f"conservation is broken: source {source}: {read:,} rows were read, but "
                 f"{counts['inputs']:,} are samples or rejects",
                 where=str(project.data),
-                remedy="run `gradsift run ingest --force`; if it stays, report it",
+                remedy="run `gradsift run ingest --force`; if it persists, report it",
             )
 
 
 def _check_columns(source: SourceConfig, marks: Sequence[Mapping[str, Any]]) -> None:
-    """Checks that each column that params name stands in a row: a slip of the pen must not become nulls."""
+    """Checks that each column that params name occurs in a row: a typo must not silently become nulls."""
     there = {c for m in marks for c in m["columns"]}
     found = {c for m in marks for c in m["named_columns"]}
     named = Columns.of(source).named
@@ -96,7 +96,7 @@ def _check_columns(source: SourceConfig, marks: Sequence[Mapping[str, Any]]) -> 
         raise ConfigError(
             f"source {source.name}: no row has the column {', '.join(lost)}",
             where=f"params, ingest.sources, {source.name}.columns",
-            remedy=f"name one of the columns that are there: {', '.join(sorted(there)[:30])}",
+            remedy=f"use one of the columns found: {', '.join(sorted(there)[:30])}",
         )
 
 
@@ -110,6 +110,6 @@ def _check_ratio(project: Project, source: str, counts: Mapping[str, Any], limit
         f"source {source}: {rejects:,} of {inputs:,} inputs are rejects ({rejects / inputs:.1%}, "
         f"max_reject_ratio {limit:.1%}): {reasons}",
         where=str(project.folder("rejects")),
-        remedy=f'look at them: gradsift query "SELECT uri, position, reason, error FROM rejects WHERE source = '
-        f"'{source}' LIMIT 20\"; mend the files or ingest.sources, or raise max_reject_ratio. What was read stays",
+        remedy=f'inspect them: gradsift query "SELECT uri, position, reason, error FROM rejects WHERE source = '
+        f"'{source}' LIMIT 20\"; fix the files or ingest.sources, or raise max_reject_ratio. What was read is kept",
     )

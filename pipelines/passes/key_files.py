@@ -1,7 +1,7 @@
 """Global sets over the corpus from a small file of keys a part: what boilerplate and shared lines are found with.
 
 A key file is cached like any part, so a nightly run hashes new parts only. DuckDB adds the files up out of core. What
-a part then reads of the set is told by a digest of its own share of it: a part that a change of the set does not
+a part reads of the set is identified by a digest of its own share: a part that a change of the set does not
 touch keeps its fingerprint.
 """
 

@@ -2,7 +2,7 @@
 
 Reads: data/clean, data/dedup, the models.
 Writes: data/quality/also (parts); tells what metrics/quality.json says of them.
-Guarantees: a change of one entry scores all entries anew, and nothing else of the stage.
+Guarantees: a change of one entry rescores all entries, and nothing else of the stage.
 """
 
 import shutil

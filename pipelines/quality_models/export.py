@@ -29,8 +29,10 @@ def main(params: Path, out: Path, model: str | None, rows: int) -> None:
     project = open_project(params)
     config = project.section("quality", QualityConfig)
     card = export(project, replace(config, model=model or config.model, dtype="float32"), out, rows)
-    print(f"{out / onnx_export.INT8}: Spearman {card['spearman']:.3f} with torch on {card['rows']} rows of the corpus,")
-    print(f"largest difference {card['largest_difference']:.3f}; {card['flipped_ratio']:.1%} change sides at "
+    print(
+        f"{out / onnx_export.INT8}: Spearman {card['spearman']:.3f} against torch on {card['rows']} rows of the corpus,"
+    )
+    print(f"largest difference {card['largest_difference']:.3f}; {card['flipped_ratio']:.1%} cross "
           f"min_quality {card['min_quality']:g}")  # fmt: skip
     print(f"in params.yaml: quality: {{model: {quality_folder.named(project.root, out)}/{onnx_export.INT8}}}")
 
@@ -44,7 +46,7 @@ def export(project: Project, config: QualityConfig, out: Path, rows: int) -> dic
       ToolError: a package is missing, or the model cannot be exported.
     """
     if rows < 1:
-        raise ConfigError(f"--rows is {rows}", where="gradsift quality export", remedy="give at least 1")
+        raise ConfigError(f"--rows is {rows}", where="gradsift quality export", remedy="pass at least 1")
     quality_folder.require_outside(out, config.model, project.root)
     score = _scored(project, config, rows)
     return onnx_export.export_int8(
@@ -56,7 +58,9 @@ def _scored(project: Project, config: QualityConfig, rows: int) -> Callable[[str
     """Returns what scores a seeded sample of the corpus by a model, as the stage does."""
     _, texts = quality_teacher.sample(project, rows, config.seed)
     if not texts:
-        raise DataError("no kept row has text", where=str(project.data), remedy="run the pipeline up to dedup first")
+        raise DataError(
+            "no kept rows have text", where=str(project.data), remedy="run the pipeline through dedup first"
+        )
     head = _head(project, config)
     told = quality_fit.tell(project, texts)
 

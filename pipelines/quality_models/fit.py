@@ -38,12 +38,12 @@ from transforms.quality.values import Told
 MAX_CHARS = 20_000  # of a text that is learned from
 LEARNED_WINDOWS = 2  # of it that the model reads
 
-_REMEDY = "give more or cleaner labels (quality.labels), another quality.model, or a lower min_heldout_f1"
+_REMEDY = "provide more or cleaner labels (quality.labels), use another quality.model, or lower min_heldout_f1"
 _FITTING_FIELDS = ("window_tokens", "stride_tokens", "batch_tokens", "train_rows", "folds", "seed")
 
 
 class HeadFile(NamedTuple):
-    """A head as it lies on disk, and the card that tells of it."""
+    """A head as stored on disk, and its card."""
 
     content: bytes
     card: dict[str, Any]
@@ -85,7 +85,7 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
     judged = _judged(project, config)
     sources = [] if config.labels else weak_labels.choose(project, config.train_rows, config.seed)
     if not judged and weak_labels.too_few(sources):
-        progress.say("quality: too few rows with text to fit a head on; every row is kept, unscored")
+        progress.say("quality: too few rows with text to fit a head; all rows are kept without a score")
         return None
     row_ids = [f"{j.text_id}:{j.verdict:d}" for j in judged] or [f"{s.sample_id}:{s.kind}" for s in sources]
     key = _key(project, config, model)
@@ -108,7 +108,7 @@ def _judged(project: Project, config: QualityConfig) -> list[labels.Judged]:
     if config.labels is None:
         return []
     found = labels.read_judged(project.root, config.labels, config.good_labels)
-    remedy = f"add rows, or correct quality.good_labels, now {sorted(config.good_labels)}"
+    remedy = f"add rows or fix quality.good_labels, now {sorted(config.good_labels)}"
     labels.require_classes(found, ", ".join(config.labels.paths), remedy)
     return [j for j in found if j.verdict is not None]
 
@@ -149,16 +149,16 @@ def load(path: Path, config: QualityConfig, model: str) -> HeadFile:
     Raises:
       ConfigError: there is none, it is damaged, or it is of another model.
     """
-    remedy = "fit one: gradsift quality fit LABELS --out FOLDER; or set quality.head to fitted"
+    remedy = "fit one with gradsift quality fit LABELS --out FOLDER, or set quality.head to fitted"
     try:
         head = _read(path)
         of, names = head.card["model_digest"], Head.from_bytes(head.content).names
     except Exception as error:  # safetensors has errors of its own
-        raise ConfigError(f"no quality head can be read: {error}", where=str(path), remedy=remedy) from error
+        raise ConfigError(f"cannot read the quality head: {error}", where=str(path), remedy=remedy) from error
     if head.card["head"] != digest(head.content):
-        raise ConfigError("head.safetensors is not the file that card.json tells of", where=str(path), remedy=remedy)
+        raise ConfigError("head.safetensors does not match the digest in card.json", where=str(path), remedy=remedy)
     if of != model or names[:-1] != quality_values.NAMES:
-        what = f"another model than {config.model}: {head.card['model']}" if of != model else "other values of a text"
+        what = f"model {head.card['model']}, not {config.model}" if of != model else "different text statistics"
         raise ConfigError(f"the quality head was fitted on {what}", where=str(path), remedy=remedy)
     return head
 
@@ -173,15 +173,15 @@ def check(config: QualityConfig, card: Mapping[str, Any], remedy: str = _REMEDY)
     f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
     if f1 < config.min_heldout_f1:
         raise DataError(
-            f"the quality head tells good from bad too poorly: F1 {f1:.3f} on {card['rows']['unseen']} unseen rows",
+            f"held-out F1 {f1:.3f} of the quality head is too low ({card['rows']['unseen']} unseen rows)",
             where=f"quality.min_heldout_f1 is {config.min_heldout_f1}; by origin: {card['detected']}",
             remedy=remedy,
         )
     if alpha is not None and alpha < config.min_alpha:
         raise DataError(
-            f"the annotators agree too little: Krippendorff's alpha is {alpha:.3f}, below {config.min_alpha}",
+            f"inter-annotator agreement is too low: Krippendorff's alpha is {alpha:.3f}, below {config.min_alpha}",
             where="quality.labels, quality.min_alpha",
-            remedy="judge the disputed rows again, sharpen the guideline, or lower quality.min_alpha",
+            remedy="relabel the disputed rows, clarify the annotation guideline, or lower quality.min_alpha",
         )
 
 
@@ -197,7 +197,7 @@ def tell(project: Project, texts: Sequence[str]) -> Told:
 
 
 def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: Told) -> Learned:
-    """Returns a head fitted on `rows` and what is told of them, with what heads that have not seen a row say of it.
+    """Returns a head fitted on `rows` and their values, with its out-of-fold predictions.
 
     Raises:
       ConfigError: a class has fewer than 20 rows with words in them.
@@ -208,8 +208,8 @@ def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], tol
     good = np.array([r.good for r in kept], bool)
     if min(good.sum(), (~good).sum()) < quality_head.MIN_ROWS:
         raise ConfigError(
-            f"too few rows with text: {good.sum()} good, {(~good).sum()} other; {quality_head.MIN_ROWS} of each needed",
-            where="quality.labels" if config.labels else "quality", remedy="give more labelled rows",
+            f"too few rows with text: {good.sum()} good, {(~good).sum()} other; need {quality_head.MIN_ROWS} of each",
+            where="quality.labels" if config.labels else "quality", remedy="add labelled rows",
         )  # fmt: skip
     picked = np.flatnonzero(able)
     told = Told(told.values[picked], [told.texts[k] for k in picked], [told.languages[k] for k in picked])

@@ -30,7 +30,7 @@ from scoring.models import files as model_files
 from scoring.quality.head import Labelled
 from transforms.quality.config import FITTED, QualityConfig
 
-_REMEDY = "give more or cleaner labels, another --model, --unfreeze some layers, or lower min_heldout_f1"
+_REMEDY = "provide more or cleaner labels, use another --model, --unfreeze some layers, or lower min_heldout_f1"
 _MAIN = ("heldout", "detected", "ways", "reliability", "auc_by_domain", "auc_by_language")  # figures on rows unseen
 
 
@@ -56,7 +56,7 @@ class Request:
 
 
 class _Data(NamedTuple):
-    """Rows to learn from, a file of labelled rows to test on, and what is told of both."""
+    """Training rows, a file of labelled test rows, and what the card says of both."""
 
     rows: list[Labelled]
     config: QualityConfig
@@ -72,8 +72,8 @@ def main(params: Path, request: Request) -> None:
     found, unseen = card["heldout"], card["rows"]["unseen"]
     print(f"{request.out}: AUC {found['auc']:.3f}, F1 {found['f1']:.3f} on {unseen} unseen rows")
     if teacher := card.get("teacher"):
-        print(f"against its teacher on {teacher['unseen']} unseen rows: Spearman {teacher['spearman']:.3f}")
-    print(f"in params.yaml: {card['usage']}; more in {request.out / quality_folder.README}")
+        print(f"agreement with its teacher on {teacher['unseen']} unseen rows: Spearman {teacher['spearman']:.3f}")
+    print(f"in params.yaml: {card['usage']}; see {request.out / quality_folder.README}")
 
 
 def fit(project: Project, request: Request) -> dict[str, Any]:
@@ -107,8 +107,9 @@ def _check_options(request: Request) -> None:
     taught, given = request.teacher is not None, request.labels is not None
     only = {"--teacher-good": request.teacher_good, "--threshold": request.threshold is not None}
     faults = {
-        "LABELS and --teacher are both given" if given else "neither LABELS nor --teacher is given": taught == given,
-        "--unfreeze without --test: cross-validation would measure the encoder on rows that it learned from": (
+        "LABELS and --teacher are mutually exclusive" if given else "either LABELS or --teacher is required": taught
+        == given,
+        "--unfreeze needs --test: cross-validation would evaluate the encoder on its own training rows": (
             request.unfreeze is not None and not request.test and not taught
         ),
         f"{', '.join(k for k, v in only.items() if v)} without --teacher": any(only.values()) and not taught,
@@ -119,7 +120,7 @@ def _check_options(request: Request) -> None:
         raise ConfigError(
             what,
             where="gradsift quality fit",
-            remedy="give a file of labels or a teacher; --test LABELS with --unfreeze; --rows of at least 1; "
+            remedy="pass either LABELS or --teacher; with --unfreeze also --test LABELS; --rows of at least 1; "
             "--min-spearman in [-1, 1]",
         )
 
@@ -166,7 +167,7 @@ def _card(project: Project, config: QualityConfig, data: _Data, learned: Learned
 
 
 def _tested(project: Project, config: QualityConfig, data: _Data, learned: Learned, request: Request) -> dict[str, Any]:
-    """Returns what the card tells of the rows that the head is tried on."""
+    """Returns the card's figures on the test rows."""
     found: dict[str, Any] = {}
     if data.test:
         trial = quality_trial.of_rows(project, config, learned, data.test.rows)

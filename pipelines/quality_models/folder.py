@@ -19,13 +19,13 @@ def require_free(out: Path) -> None:
     """Raises ConfigError unless `out` is missing, empty, or holds nothing but an earlier head."""
     if not out.exists():
         return
-    remedy = "name a new folder, or one that holds an earlier head and nothing else"
+    remedy = "use a new folder, or one that holds only an earlier head"
     if not out.is_dir():
-        raise ConfigError("--out is no folder", where=str(out), remedy=remedy)
+        raise ConfigError("--out is not a folder", where=str(out), remedy=remedy)
     foreign = sorted(_files(out) - _own(out))
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
-        what = f"--out holds {len(foreign)} files that are no part of an earlier head: {shown}"
+        what = f"--out holds {len(foreign)} files that do not belong to an earlier head: {shown}"
         raise ConfigError(what, where=str(out), remedy=remedy)
 
 
@@ -36,7 +36,7 @@ def _files(out: Path) -> set[str]:
 
 
 def _own(out: Path) -> set[str]:
-    """Returns the files that the card in `out` says belong to it; none where it is no card of ours."""
+    """Returns the files that the card in `out` says belong to it; none if the card is not ours."""
     try:
         card = json.loads((out / CARD).read_bytes())
         return set(card["files"]) if card["head"] and card["model"] else set()
@@ -52,7 +52,9 @@ def require_outside(out: Path, model: str, root: Path) -> None:
     except ToolError:
         return  # told when it is loaded
     if found.resolve().is_relative_to(out.resolve()):
-        raise ConfigError("the model lies in the --out folder", where=f"{model} ({out})", remedy="name another --out")
+        raise ConfigError(
+            "the model is inside the --out folder", where=f"{model} ({out})", remedy="choose another --out"
+        )
 
 
 def named(root: Path, out: Path) -> str:

@@ -20,7 +20,7 @@ _EXCERPT_CHARS = 80
 
 
 class LabelFile(NamedTuple):
-    """The rows of label files that most judges agree on, and what is told of them."""
+    """The rows of label files with a majority label, and their digest and agreement."""
 
     rows: list[Labelled]  # sorted by row_id
     source: LabelSource
@@ -44,10 +44,10 @@ def read(path: str, option: str, good: Collection[str], columns: Mapping[str, An
         judged = labels.read_judged(root, source, good)
         digest = _digest(root, source, path)
     except ValueError as error:
-        raise ConfigError(str(error), where=f"{option} {path}", remedy="mend the options") from error
+        raise ConfigError(str(error), where=f"{option} {path}", remedy="fix the options") from error
     except (ConfigError, DataError) as error:
         raise type(error)(_as_option(str(error), f"{option} {path}")) from error
-    remedy = f"name the good labels with --good LABEL, now {', '.join(sorted(good))}; or add rows"
+    remedy = f"set the good labels with --good LABEL (now {', '.join(sorted(good))}), or add rows"
     labels.require_classes(judged, f"{option} {path}", remedy)
     found = [labelled(j) for j in judged if j.verdict is not None]
     return LabelFile(found, source, Path(path).name, digest, labels.agreement_summary(judged, source))
@@ -75,9 +75,9 @@ def require_apart(rows: Sequence[Labelled], name: str, test: LabelFile | None) -
     both = [r.text for r in test.rows if _plain(r.text) in learned]
     if both:
         raise ConfigError(
-            f"{len(both)} texts of the test are learned from too, such as {both[0][:_EXCERPT_CHARS]!r}",
+            f"{len(both)} test texts are also in the training data, such as {both[0][:_EXCERPT_CHARS]!r}",
             where=f"{name} and --test {test.name}",
-            remedy="take them out of one of the two: the test would praise what the head knows by heart",
+            remedy="remove them from one of the two, so that the test measures unseen rows only",
         )
 
 

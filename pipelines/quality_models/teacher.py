@@ -33,7 +33,7 @@ _CHUNK_ROWS = 64  # scored between two lines of progress
 
 
 class Teacher(NamedTuple):
-    """Who teaches: the model, its labels that are good, the score from which on a row is, and how many rows."""
+    """The teacher: model, good labels, minimum score that counts as good, and number of rows."""
 
     model: str
     good_labels: tuple[str, ...]
@@ -42,7 +42,7 @@ class Teacher(NamedTuple):
 
 
 class Taught(NamedTuple):
-    """Rows labelled by a teacher, those held out, and what the card tells of them."""
+    """Rows labelled by a teacher, those held out, and their part of the card."""
 
     rows: list[Labelled]
     held: list[Labelled]
@@ -115,7 +115,7 @@ def _scores(project: Project, config: QualityConfig, teacher: Teacher, texts: Se
         chunk = texts[start : start + _CHUNK_ROWS]
         for k, score in enumerate(quality.score_texts(chunk, np.zeros((len(chunk), 0)), own, scorer)):
             found[start + k] = score.quality if score else np.nan
-        progress.say(f"quality: {teacher.model} has read {start + len(chunk)} of {len(texts)} texts")
+        progress.say(f"quality: {teacher.model} has scored {start + len(chunk)} of {len(texts)} texts")
     return found, threshold
 
 
@@ -132,9 +132,9 @@ def _threshold(teacher: Teacher, scorer: Scorer) -> float:
     if scorer.labels:
         return 0.5
     raise ConfigError(
-        "the teacher is a regressor: its scores have no scale that is known",
+        "the teacher is a regression model: it has no default threshold",
         where=f"--teacher {teacher.model}",
-        remedy="say from which score on a text is good: --threshold X",
+        remedy="set the minimum score that counts as good: --threshold X",
     )
 
 
@@ -144,9 +144,9 @@ def _require_classes(rows: Sequence[Labelled], teacher: Teacher, threshold: floa
     if min(good, len(rows) - good) < needed:
         shown = [f"{q:.4g}" for q in np.quantile(scores, [0, 0.25, 0.5, 0.75, 1])] if len(rows) else []
         raise ConfigError(
-            f"the teacher calls {good} of {len(rows)} rows good; {needed} good and as many others are needed",
+            f"the teacher calls {good} of {len(rows)} rows good; {needed} good and {needed} other rows are needed",
             where=f"--teacher {teacher.model}, threshold {threshold:g}; quartiles of its scores: {', '.join(shown)}",
-            remedy="choose another --threshold within them, more --rows, or run the pipeline on more data",
+            remedy="choose a --threshold between the quartiles, raise --rows, or run the pipeline on more data",
         )
 
 
@@ -160,8 +160,8 @@ def agreement(trial: Trial, taught: Taught, min_spearman: float) -> dict[str, An
     rho = float(np.nan_to_num(spearman(trial.scores, said)))  # a constant says nothing of the other
     if not rho >= min_spearman:
         raise DataError(
-            f"the small head does not say what its teacher says: Spearman {rho:.3f} on {len(said)} unseen rows",
-            where=f"--teacher {taught.card['model']}, --min-spearman {min_spearman:g}; nothing is written",
-            remedy="more --rows, --unfreeze a few layers, another --model, or a lower --min-spearman",
+            f"the head does not agree with its teacher: Spearman {rho:.3f} on {len(said)} unseen rows",
+            where=f"--teacher {taught.card['model']}, --min-spearman {min_spearman:g}; nothing was written",
+            remedy="raise --rows, --unfreeze a few layers, use another --model, or lower --min-spearman",
         )
     return {"spearman": round(rho, 6), "auc": quality_figures.auc(trial.scores, trial.good), "unseen": len(said)}

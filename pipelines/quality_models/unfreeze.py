@@ -27,7 +27,7 @@ from transforms.quality.config import QualityConfig
 
 
 class Encoder(NamedTuple):
-    """A trained encoder in a temporary folder, and what the card tells of it."""
+    """A trained encoder in a temporary folder, and its part of the card."""
 
     folder: Path
     card: dict[str, Any]
@@ -81,7 +81,7 @@ def _train(
     cuts = learned_windows(tokenizer, config, texts)
     found = [window for row in cuts for window in row]
     each = np.repeat(good, [len(row) for row in cuts])
-    progress.say(f"quality: training {len(layers)} layers of {config.model} on {len(found)} windows")
+    progress.say(f"quality: fine-tuning {len(layers)} layers of {config.model} on {len(found)} windows")
     unfreeze.train(model, tokenizer, layers, found, each, seed=config.seed, say=progress.say)
     return len(found)
 

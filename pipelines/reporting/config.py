@@ -12,4 +12,4 @@ class ReportConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.examples <= 100:
-            raise ValueError(f"examples must be from 0 to 100, not {self.examples}")
+            raise ValueError(f"examples must be from 0 to 100, got {self.examples}")

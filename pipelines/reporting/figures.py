@@ -27,10 +27,10 @@ def funnel(sight: Sight) -> Figure:
     rows.append(("all sources", *(totals.sum(name) for name in ("inputs", "rows", *ends))))
     dropped = [f"{rows:,} dropped by {stage}" for stage, rows in totals.dropped.items()]
     said = ", ".join([f"{totals.sum('kept'):,} kept", *dropped, f"{totals.sum('rejects'):,} rejects"])
-    frame = Frame("funnel", "Rows kept, dropped by stage and rejected, by source", f"In all: {said}.")
+    frame = Frame("funnel", "Rows kept, dropped by stage and rejected, by source", f"Total: {said}.")
     return Figure(
-        "funnel", "What became of every row",
-        f"Whatever was read is kept, dropped by one filter, or a reject, and the sum is checked: {said}.",
+        "funnel", "Outcome of every row",
+        f"Every input is kept, dropped by one filter, or rejected; the totals are checked: {said}.",
         charts.stacked(frame, bars, ends, [colours[end] for end in ends]), ("source", "inputs", "rows", *ends), rows,
     )  # fmt: skip
 
@@ -43,9 +43,9 @@ def reasons(sight: Sight) -> Figure:
     rows = [(r["stage"], r["reason"], r["sentence"] or "", r["rows"], r["example"]) for r in found]
     return Figure(
         "reasons", "Why rows were dropped",
-        "A row that fails several rules counts under each. `gradsift explain ID` shows every value of an example.",
-        charts.bars(frame, bars), ("stage", "reason", "what it means", "rows", "example"), rows,
-        missing="" if found else "No row was dropped.",
+        "A row that fails several rules counts once for each. `gradsift explain ID` shows all values of a row.",
+        charts.bars(frame, bars), ("stage", "reason", "meaning", "rows", "example"), rows,
+        missing="" if found else "No rows were dropped.",
     )  # fmt: skip
 
 
@@ -54,10 +54,10 @@ def near_misses(sight: Sight) -> Figure:
     rows = [tuple(r.values()) for r in sight.select(_NEAR)] if "clean_kept" in sight.columns else []
     return Figure(
         "near", "Near misses",
-        "Rows that failed one rule only, by at most 10 % of its threshold: what a slightly looser threshold would "
-        "keep. `gradsift query near_miss` lists them.",
-        columns=("rule", "threshold", "set in params by", "rows", "example"), rows=rows, open=True,
-        missing="" if rows else "No row failed a single rule by a hair.",
+        "Rows that failed only one rule, by at most 10 % of its threshold: a slightly looser threshold would "
+        "keep them. `gradsift query near_miss` lists them.",
+        columns=("rule", "threshold", "params key", "rows", "example"), rows=rows, open=True,
+        missing="" if rows else "No row failed just one rule by a small margin.",
     )  # fmt: skip
 
 
@@ -77,9 +77,9 @@ def rejects(sight: Sight) -> Figure:
     ]  # fmt: skip
     return Figure(
         "rejects", "What could not be read",
-        "Dead letters: each is a row of `rejects` with the decoder's words. Those read in part are samples as well.",
-        columns=("reason", "what it means", "rows", "read in part", "example", "error"), rows=rows, open=True,
-        missing="" if rows else "Everything could be read.",
+        "Dead letters: each is a row of `rejects` with the decoder's output. Partly read files are samples as well.",
+        columns=("reason", "meaning", "rows", "partly read", "example", "error"), rows=rows, open=True,
+        missing="" if rows else "All inputs could be read.",
     )  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def tokens(sight: Sight) -> Figure:
     rows = [(kind, found[kind]) for kind in TOKEN_KINDS]
     said = ", ".join(f"{kind} {charts.short(count)}" for kind, count in rows)
     return Figure(
-        "tokens", "Tokens by modality", "Of the kept rows; a row with text and pictures counts under both.",
+        "tokens", "Tokens by modality", "Kept rows only; a row with text and pictures counts under both.",
         charts.bars(Frame("tokens", "Tokens of kept rows by modality", said), rows), ("modality", "tokens"), rows,
     )  # fmt: skip
 
@@ -117,8 +117,8 @@ def shards(sight: Sight) -> Figure:
         for r in found
     ]  # fmt: skip
     return Figure(
-        key, title, "Training FLOPs of a shard's rows on the target model of params `tokens.target`.",
-        svg, ("shard", "rows", "tokens", "FLOPs"), rows, missing="" if found else "The plan holds no row.",
+        key, title, "FLOPs to train the target model (params `tokens.target`) on the rows of each shard.",
+        svg, ("shard", "rows", "tokens", "FLOPs"), rows, missing="" if found else "The plan has no rows.",
     )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def languages(sight: Sight) -> Figure:
     bars = [(language, [kept, count - kept]) for language, count, kept in rows[:BARS]]
     frame = Frame(key, title, ", ".join(f"{language} {count:,}" for language, count, _ in rows[:5]))
     return Figure(
-        key, title, "As detected on the clean text; the most frequent ones.",
+        key, title, "Detected on the cleaned text; the most frequent ones are shown.",
         charts.stacked(frame, bars, ("kept", "dropped"), (charts.BLUE, charts.ORANGE)), ("language", "rows", "kept"),
-        rows, missing="" if rows else "No row has a detected language.",
+        rows, missing="" if rows else "No language was detected in any row.",
     )  # fmt: skip

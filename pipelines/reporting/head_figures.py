@@ -8,16 +8,16 @@ from pipelines.reporting.charts import Frame
 from pipelines.reporting.figure import Figure, Sight
 
 WAYS = {  # of metrics/quality.json → what a row was judged by
-    "length": "length alone",
-    "rules": "values of the text",
-    "model": "the encoder alone",
-    "both": "both: the head",
+    "length": "length only",
+    "rules": "text statistics",
+    "model": "encoder only",
+    "both": "head (both)",
 }
 GROUPS = {"language": "auc_by_language", "domain": "auc_by_domain"}
 LISTED = 30
 
 _FIGURES = {
-    "AUC": "auc", "F1": "f1", "calibration error": "calibration_error", "AUC at like length": "auc_at_like_length",
+    "AUC": "auc", "F1": "f1", "calibration error": "calibration_error", "AUC at equal length": "auc_at_like_length",
 }  # fmt: skip
 
 
@@ -28,13 +28,13 @@ def ways(sight: Sight) -> Figure | None:
         return None
     found = {way: head["ways"][way] for way in WAYS}
     rows = [(WAYS[way], *(_told(found[way][name]) for name in _FIGURES.values())) for way in WAYS]
-    title = "Does the quality head earn its place?"
+    title = "Is the quality head better than simple baselines?"
     bars = [(WAYS[way], round(found[way]["auc"], 3)) for way in WAYS]
     return Figure(
         "head", title,
-        f"{_learned(head)} {_gain(found)} AUC: the share of pairs in which the good row stands above the other; at "
-        "like length, among pairs of the same fifth of lengths.",
-        charts.bars(Frame("head", title, _gain(found)), bars), ("judged by", *_FIGURES), rows, open=True,
+        f"{_learned(head)} {_gain(found)} AUC: the share of pairs in which the good row scores higher; at "
+        "equal length: among pairs from the same length quintile.",
+        charts.bars(Frame("head", title, _gain(found)), bars), ("features", *_FIGURES), rows, open=True,
     )  # fmt: skip
 
 
@@ -44,10 +44,10 @@ def groups(sight: Sight) -> Figure | None:
     if not listed:
         return None
     rows = [(name, kind, *(_told(aucs[way]) for way in WAYS)) for kind, name, aucs in listed[:LISTED]]
-    more = f" The {LISTED} lowest of {len(listed)} are shown." if len(listed) > LISTED else ""
+    more = f" The lowest {LISTED} of {len(listed)} are shown." if len(listed) > LISTED else ""
     return Figure(
         "head_groups", "Where is the quality head weak?",
-        f"AUC on rows unseen, by language and domain; 0.5 is chance. Small groups are left out.{more}",
+        f"AUC on unseen rows, by language and domain; 0.5 is chance. Small groups are omitted.{more}",
         columns=("group", "of", *WAYS.values()), rows=rows, open=True,
     )  # fmt: skip
 
@@ -63,15 +63,15 @@ def further(sight: Sight) -> Figure | None:
         for name, told in found.items()
     ]  # fmt: skip
     return Figure(
-        "also", "What do the further models say?",
-        "Scores of the models of quality.also over the rows that the main score looks at; no row is dropped for them.",
-        columns=("column", "model", "rows", "least, quartiles, largest", "text covered", "rows by label"),
+        "also", "Scores of additional models",
+        "Scores of the models in quality.also, on the same rows as the main score; they never drop a row.",
+        columns=("column", "model", "rows", "min, quartiles, max", "text covered", "rows by label"),
         rows=rows, open=True,
     )  # fmt: skip
 
 
 def _head(sight: Sight) -> Mapping[str, Any]:
-    """Returns what the metrics tell of a fitted head, or nothing."""
+    """Returns the metrics of a fitted head, or nothing."""
     head = sight.metrics("quality").get("head") or {}
     return head if "ways" in head else {}
 
@@ -87,7 +87,7 @@ def _told(value: float | None) -> str:
 
 def _learned(head: Mapping[str, Any]) -> str:
     """Returns what the head learned from, and how far its annotators agree."""
-    said = f"{head['rows']['unseen']:,} rows with {head['kind']}, each judged by a head that has not seen it."
+    said = f"{head['rows']['unseen']:,} rows with {head['kind']}, scored out of fold."
     agreement = head.get("agreement")
     if not agreement:
         return said
@@ -99,4 +99,6 @@ def _gain(found: Mapping[str, Mapping[str, float]]) -> str:
     """Returns what the head has over the best of its parts and of length."""
     best = max((way for way in WAYS if way != "both"), key=lambda way: found[way]["auc"])
     gain = f"{found['both']['auc'] - found[best]['auc']:+.3f}".replace("-", "−")
-    return f"The head has an AUC of {_told(found['both']['auc'])}, {gain} against the best single way ({WAYS[best]})."
+    return (
+        f"The head has an AUC of {_told(found['both']['auc'])}, {gain} against the best single baseline ({WAYS[best]})."
+    )

@@ -84,7 +84,7 @@ def learnability(sight: Sight) -> Figure:
         "GROUP BY ALL ORDER BY ALL"
     )
     if not cells:
-        return Figure(key, title, missing="No row has gradients: they are taken on text.")
+        return Figure(key, title, missing="No row has gradients; they are computed on text only.")
     placed = [(c["b0"], c["b1"], c["n"]) for c in cells]
     frame = Frame(key, title, f"{sum(n for _, _, n in placed):,} rows in {len(placed)} cells; darker cells hold more.")
     rows = [
@@ -92,8 +92,8 @@ def learnability(sight: Sight) -> Figure:
         for a, b, n in sorted(placed, key=lambda c: (-c[2], c))[:LISTED]
     ]  # fmt: skip
     return Figure(
-        key, title, "How much a row still teaches the reference model, against how well its gradient points to the "
-        "target. The outer cells also hold what lies beyond the middle 98 %.",
+        key, title, "How much the reference can still learn from a row, against how well its gradient aligns with the "
+        "target. Values outside the middle 98 % are in the outer cells.",
         charts.heat(frame, placed, GRID, x, y), ("learnability", "gradient quality", "rows"), rows,
     )  # fmt: skip
 
@@ -130,10 +130,10 @@ def dimensions(sight: Sight) -> Figure:
     ):
         counts.setdefault(row["dimension"], [0] * FINE_BINS)[row["bin"]] = row["n"]
     spread = [(d, [quantile(counts[d], q) for q in QUANTILES]) for d in DIMENSIONS if d in counts]
-    frame = Frame(key, title, "Quantiles of each dimension on the scale from 0 to 1.")
+    frame = Frame(key, title, "Quantiles of each dimension, scaled to 0–1.")
     rows = [(d, sum(counts[d]), *(f"{v:.3f}" for v in values)) for d, values in spread]
     return Figure(
-        key, title, "Box: the middle half; line: 5 to 95 %; mark: the median. Each is scaled by corpus quantiles.",
+        key, title, "Box: middle 50 %; line: 5 to 95 %; mark: median. Each dimension is scaled by corpus quantiles.",
         charts.spans(frame, [(d.replace("_", " "), v) for d, v in spread]),
         ("dimension", "rows", "5 %", "25 %", "median", "75 %", "95 %"), rows,
         missing="" if spread else "No row has a static score.",
@@ -152,8 +152,8 @@ def bands(sight: Sight) -> Figure:
     rows = [(r["band"], r["rows"], r["high"]) for r in found]
     frame = Frame(key, title, ", ".join(f"{band} {count:,}" for band, count, _ in rows))
     return Figure(
-        key, title, "Base, reinforcement and challenge, by the final score of the kept rows.",
-        charts.bars(frame, [(band, count) for band, count, _ in rows]), ("band", "rows", "of high value"), rows,
+        key, title, "Base, reinforcement and challenge bands of the kept rows, by final score.",
+        charts.bars(frame, [(band, count) for band, count, _ in rows]), ("band", "rows", "high value"), rows,
         missing="" if rows else "No row has a score.",
     )  # fmt: skip
 
@@ -164,13 +164,13 @@ def loss_curve(sight: Sight) -> Figure:
     metrics = sight.metrics("reference")
     points = [(float(step), float(loss)) for step, loss in metrics.get("loss", [])]
     if not points:
-        why = metrics.get("skipped", "it was not trained here") if metrics else ""
+        why = metrics.get("skipped", "it was not trained in this project") if metrics else ""
         return Figure(key, title, missing=f"The reference has no loss curve: {why}." if why else not_run("reference"))
     steps, losses = zip(*points, strict=True)
     frame = Frame(key, title, f"From {losses[0]:.3g} at step {steps[0]:g} to {losses[-1]:.3g} at step {steps[-1]:g}.")
     svg = charts.line(frame, points, Axis("step", 0, max(steps), whole=True), Axis("loss", min(losses), max(losses)))
     rows = [(int(step), f"{loss:.4f}") for step, loss in points]
-    return Figure(key, title, "Mean loss of a token since the point before.", svg, ("step", "loss"), rows)
+    return Figure(key, title, "Mean loss per token since the previous point.", svg, ("step", "loss"), rows)
 
 
 def models(sight: Sight) -> Figure:
@@ -182,8 +182,8 @@ def models(sight: Sight) -> Figure:
     shown = {s: {k: v for k, v in values.items() if k not in ELSEWHERE} for s, values in found.items()}
     rows = [(stage, *pair) for stage, values in shown.items() for pair in _scalars(values)][:MODEL_FACTS]
     return Figure(
-        "models", "What the models say of themselves",
-        "From the metrics of the stages: accuracy on rows that a model did not see, losses, how scores agree.",
+        "models", "Model metrics",
+        "From the stage metrics: accuracy on held-out rows, losses, and agreement between scores.",
         columns=("stage", "figure", "value"), rows=rows,
         missing="" if rows else "No stage with a model has run yet.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Figures that say how far the scores can be trusted: what junk they see through, and what they hang on."""
+"""Figures on how far the scores can be trusted: which junk they separate, and how stable they are."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ SIGNALS = {  # of metrics/lqs.json → what the table calls it
     "score": "final score",
     "static": "static",
     "lqs": "LQS",
-    "formula": "its formula alone",
+    "formula": "LQS formula only",
     "low_norm": "small gradient",
     "predictability": "predictability",
 }
@@ -20,11 +20,11 @@ _CHANCE = 0.5
 
 def canaries(sight: Sight) -> Figure:
     """Returns how often each score puts a good row above junk, by kind of junk."""
-    key, title = "canaries", "Does the score know junk?"
+    key, title = "canaries", "Can the score separate junk from good rows?"
     found = sight.metrics("lqs")
     signals = found.get("canary_auc_by_signal") or {}
     if not signals:
-        why = "The scores were not tried: there is no reference, or lqs.canaries.rows is 0."
+        why = "The canary check did not run: there is no reference model, or lqs.canaries.rows is 0."
         return Figure(key, title, missing=why if "lqs_z" in sight.columns else not_run("lqs"))
     kinds = list(signals["score"])
     rows = [(kind.replace("_", " "), *(f"{signals[s][kind]:.2f}" for s in SIGNALS if s in signals)) for kind in kinds]
@@ -32,8 +32,8 @@ def canaries(sight: Sight) -> Figure:
     frame = Frame(key, title, f"The final score is weakest on {worst[0].replace('_', ' ')}: {worst[1]:.2f}.")
     return Figure(
         key, title,
-        f"{found['canaries']:,} rows that are never shipped: the share of pairs in which a good row scores above a bad "
-        f"one (AUC; {_CHANCE} is chance, 0 crowns junk). Bars: the final score.",
+        f"{found['canaries']:,} canary rows, never shipped: the share of pairs in which a good row scores above a bad "
+        f"one (AUC; {_CHANCE} is chance, below it junk ranks higher). Bars: final score.",
         charts.bars(frame, [(kind.replace("_", " "), round(value, 3)) for kind, value in signals["score"].items()]),
         ("junk", *(name for s, name in SIGNALS.items() if s in signals)), rows, open=True,
     )  # fmt: skip
@@ -47,7 +47,7 @@ def stability(sight: Sight) -> Figure:
         return Figure(key, title, missing="Too few rows have gradients." if ran else not_run("gradients"))
     rows = [(what, "constant" if value is None else f"{value:.3f}") for what, value in _correlations(found)]
     return Figure(
-        key, title, f"Rank correlations (Spearman) over {found['rows']:,} scored rows; 1 is the same order.",
+        key, title, f"Rank correlations (Spearman) over {found['rows']:,} scored rows; 1 means identical order.",
         columns=("between", "correlation"), rows=rows, open=True,
     )  # fmt: skip
 
@@ -57,10 +57,10 @@ def _correlations(found: Mapping[str, Any]) -> Iterator[tuple[str, float | None]
         for n, value in enumerate(values, start=1):
             yield f"{column.replace('_', ' ')} at checkpoints {n} and {n + 1}", value
     for name, words in (
-        ("sketch_against_exact", "cosine with the target: int8 sketches and exact"),
-        ("seed_against_seed", "cosine with the target: rows chosen by this seed and by the next"),
+        ("sketch_against_exact", "cosine with the target: int8 sketch vs. exact"),
+        ("seed_against_seed", "cosine with the target: target rows from this seed vs. the next seed"),
     ):
         if name in found:
             yield words, found[name]
     if found.get("conflict_rate") is not None:
-        yield "share of pairs of rows whose gradients point against each other", found["conflict_rate"]
+        yield "share of row pairs with opposing gradients", found["conflict_rate"]

@@ -1,4 +1,4 @@
-"""Planted faults: rows that a curator should drop, mend or notice, each named in its column `fault`."""
+"""Planted faults: rows that a curator should drop, repair or notice, each named in its column `fault`."""
 
 import json
 import random

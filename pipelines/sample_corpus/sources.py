@@ -17,7 +17,7 @@ _LEFT_OUT = frozenset(
     {"test", "tests", "idle_test", "idlelib", "lib2to3", "turtledemo", "tkinter", "distutils", "ensurepip",
      "pydoc_data", "site-packages", "dist-packages", "__pycache__"}
 )  # fmt: skip
-_MATHEMATICS = "networkx"  # its docstrings tell of graphs in whole sentences
+_MATHEMATICS = "networkx"  # its docstrings describe graphs in whole sentences
 _LICENCE = re.compile(r"licen[cs]e|copying|notice", re.I)
 _NAME = re.compile(r"[\w.-]+")
 _MIN_CHARS = 300

@@ -41,7 +41,7 @@ def cannot_write(path: Path, error: Exception) -> DataError:
     return DataError(
         f"cannot write: {error}",
         where=str(path),
-        remedy="free space or mend the folder's rights, then run again: finished parts stay",
+        remedy="free disk space or fix the folder's permissions, then rerun: finished parts are kept",
     )
 
 

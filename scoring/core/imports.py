@@ -1,4 +1,4 @@
-"""What a module of ours imports: the one import closure, for fingerprints, for dvc.yaml and for compiled kernels."""
+"""Which of our modules a module imports: the import closure for fingerprints, dvc.yaml and compiled kernels."""
 
 import ast
 from functools import cache

@@ -1,7 +1,7 @@
 """`kernel`: the decorator of compiled functions, and the folders in which their machine code is kept.
 
 The compiler's own cache looks at the one file a function stands in; a kernel that inlines a changed helper
-from another file would stay stale. So the folder's name holds a digest of that file and of all of ours that it
+from another file would stay stale. So the folder's name holds a digest of that file and of all our modules that it
 imports. That says all: where the files lie does not matter, and a second checkout compiles nothing again.
 """
 
@@ -47,7 +47,7 @@ def is_compiled(module: str) -> bool:
 
 
 class _ByDigest(caching.UserProvidedCacheLocator):
-    """Keeps a function of ours in the folder that its module's digest names."""
+    """Caches a function in the folder named after its module's digest."""
 
     def __init__(self, function: Any, file: str) -> None:
         super().__init__(function, file)  # type: ignore[no-untyped-call]

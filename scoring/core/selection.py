@@ -19,8 +19,8 @@ def top_share(rows: int, ratio: float, *, name: str) -> int:
     count = share(rows, ratio)
     if rows and ratio > 0 and not count:
         raise ConfigError(
-            f"a share that selects no row: {name} = {ratio} of {rows} rows rounds to 0",
+            f"{name} = {ratio} selects no rows: the share of {rows} rows rounds to 0",
             where=name,
-            remedy=f"set it to {0.5 / rows:.2g} or more, or to 0 if nothing is wanted",
+            remedy=f"set it to {0.5 / rows:.2g} or more, or to 0 to select nothing",
         )
     return count

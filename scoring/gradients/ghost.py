@@ -20,7 +20,7 @@ _STORE_COST = 9  # one element stored or read again, in multiply-adds; measured
 
 
 def wide(x: Any) -> Any:
-    """Returns `x` in float32, or as it is where that is as precise."""
+    """Returns `x` in float32, unless it already is as precise."""
     import torch
 
     return x if x.dtype in (torch.float32, torch.float64) else x.float()

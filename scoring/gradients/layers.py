@@ -14,7 +14,7 @@ from scoring.core.errors import ConfigError
 Layers = Mapping[str, Any]  # name → linear module or token embedding table
 Tensors = Mapping[str, Any]  # layer name → tensor
 
-_REMEDY = "name another reference.model or gradients.layers"
+_REMEDY = "use another reference.model or gradients.layers"
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ def scored_layers(model: Any, which: str, *, embeddings: bool = False) -> dict[s
     if embeddings:
         found = {**_token_table(model), **found}
     if not found:
-        raise ConfigError("the model has no linear layer to score", where=f"gradients.layers: {which}")
+        raise ConfigError("the model has no linear layers to score", where=f"gradients.layers: {which}")
     if len({id(m.weight) for m in found.values()}) < len(found):
-        raise ConfigError("two layers share one weight", remedy="name another reference.model")
+        raise ConfigError("two layers share one weight", remedy="use another reference.model")
     _refuse_experts(model, prefixes)
     return found
 
@@ -86,7 +86,7 @@ def _last_blocks(model: Any, count: int) -> tuple[str, ...]:
         raise ConfigError(
             f"the model has {total if stacks else 'no'} transformer blocks",
             where=f"gradients.layers: last:{count}",
-            remedy="set gradients.layers to all, or to fewer blocks",
+            remedy="set gradients.layers to all or to fewer blocks",
         )
     return tuple(f"{stacks[0]}.{k}." for k in range(total - count, total))
 
@@ -105,8 +105,8 @@ def _refuse_experts(model: Any, prefixes: tuple[str, ...]) -> None:
     for name, parameter in model.named_parameters():
         if name.startswith(prefixes) and parameter.ndim > 2:
             raise ConfigError(
-                f"weight {name} of shape {tuple(parameter.shape)} is not that of a linear layer",
-                remedy=f"experts that share a weight cannot be scored: {_REMEDY}",
+                f"weight {name} of shape {tuple(parameter.shape)} does not belong to a linear layer",
+                remedy=f"mixture-of-experts layers with a shared weight cannot be scored: {_REMEDY}",
             )
 
 
@@ -162,12 +162,15 @@ def tapped(found: Sequence[Use], shape: Sequence[int], take: Take) -> Iterator[N
 def _hook(use: Use, shape: Sequence[int], take: Take, seen: set[Any]) -> Callable[..., None]:
     def forward(module: Any, inputs: tuple[Any, ...], output: Any) -> None:
         if module in seen:
-            raise ConfigError(f"layer {use.name} is used twice in one pass", remedy=f"blocks share it: {_REMEDY}")
+            raise ConfigError(
+                f"layer {use.name} is used twice in one forward pass",
+                remedy=f"layers shared between blocks cannot be scored: {_REMEDY}",
+            )
         seen.add(module)
         if output.shape[:-1] != shape:
             raise ConfigError(
-                f"layer {use.name} sees inputs of shape {tuple(inputs[0].shape)}, not (rows, tokens, features)",
-                remedy=f"experts that share a batch cannot be scored: {_REMEDY}",
+                f"layer {use.name} has inputs of shape {tuple(inputs[0].shape)}, not (rows, tokens, features)",
+                remedy=f"mixture-of-experts layers that share a batch cannot be scored: {_REMEDY}",
             )
         if not output.requires_grad:  # the first scored layer: the backward pass need go no further
             output.requires_grad_()

@@ -71,7 +71,7 @@ def batches(model: Any, rows: Sequence[Row], batch_tokens: int, objective: Objec
     """
     masked, asked = is_masked(model), able(model, rows, objective)
     if masked and objective.mask_id is None:
-        raise ConfigError("a masked model cannot be scored without its mask token", remedy="name its tokenizer")
+        raise ConfigError("a masked language model needs a mask token to be scored", remedy="use its own tokenizer")
     device = next(model.parameters()).device
     for picked in windows.batches([len(rows[n]) for n in asked], batch_tokens):
         ids, lengths = padded([rows[asked[n]] for n in picked])

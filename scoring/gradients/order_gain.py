@@ -24,7 +24,7 @@ MAX_TOKENS_A_WORD = 4  # on average; longer ones are runs of a script without sp
 
 
 def shuffled(row: Row, words: Words) -> list[int]:
-    """Returns the tokens of `row`, its words in a random order that hangs on its length alone.
+    """Returns the tokens of `row`, its words in a random order that depends on its length only.
 
     Special tokens, which belong to no word, stay where they are.
     """

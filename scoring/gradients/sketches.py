@@ -275,7 +275,10 @@ def near_duplicates(
             first, second = first[later], second[later]
             count += len(first)
             if count > max_pairs:
-                raise DataError(f"over {max_pairs} pairs have a cosine of at least {min_cosine}", remedy="raise it")
+                raise DataError(
+                    f"more than {max_pairs} pairs have a cosine of at least {min_cosine}",
+                    remedy="raise the minimum cosine",
+                )
             pairs.append(np.stack([first + rows.start, second + others.start + rows.start], 1))
             found.append(cosine[first, second])
     return np.concatenate(pairs), np.concatenate(found)

@@ -1,12 +1,12 @@
 """The distilled scorer: what gradients say of a share of the rows, predicted for the rest from cheap features.
 
 Steps 3 and 4 of DELT (arXiv 2506.21545). A kernel ridge regression with the kernel exp(-‖x - y‖²) on
-standardised features, from landmark rows (Nyström: Williams and Seeger 2000). What a row lacks counts as the
-mean of the feature, and that it lacks it is a feature too. Scores are fitted as normal quantiles, since a few
+standardised features, from landmark rows (Nyström: Williams and Seeger 2000). A missing value counts as the
+mean of the feature, and missingness is a feature too. Scores are fitted as normal quantiles, since a few
 huge ones would rule the squares, and a prediction is the expected quantile: the less is known of a row, the
 nearer to the median it comes, so that what was measured is not drowned in guesses.
 
-Shapes: n rows, d features, m columns for features that lack, k landmarks. NaN marks a feature that a row lacks.
+Shapes: n rows, d features, m columns for features with missing values, k landmarks. NaN marks a missing value.
 """
 
 import json
@@ -75,7 +75,7 @@ class Scaling:
     means: Floats  # (d,)
     factors: Floats  # (d + m,) 0 for a constant feature
     patterns: npt.NDArray[np.int64]  # (m,) features that rows lack, one of those that are lacking together
-    lacking: Floats  # (m,) the share of rows that lacks them
+    lacking: Floats  # (m,) the share of rows without them
 
     @staticmethod
     def of(features: Floats, width: int) -> "Scaling":
@@ -157,14 +157,14 @@ def fit(features: Floats, scores: Floats, ids: Sequence[str], config: DistillCon
     if len(rows) < config.min_rows or scores.min() == scores.max():
         what = f"{len(rows)} rows have gradients" if len(rows) < config.min_rows else f"all scores are {scores[0]}"
         raise ConfigError(
-            f"there is nothing to distil: {what}",
+            f"cannot fit a model to predict scores: {what}",
             where=f"lqs.distill.min_rows: {config.min_rows}",
             remedy="raise gradients.proxy_ratio, or set it to 1.0",
         )
     rho = _heldout(features, scores, ids, config, width)
     if not rho >= config.min_spearman:  # NaN too
         raise ConfigError(
-            f"the scores of held-out rows cannot be predicted: Spearman {rho:.3f} over {len(rows)} rows",
+            f"held-out Spearman of the predicted scores is too low: {rho:.3f} over {len(rows)} rows",
             where=f"lqs.distill.min_spearman: {config.min_spearman}",
             remedy="raise gradients.proxy_ratio, or set it to 1.0; a lower min_spearman orders the rest by noise",
         )

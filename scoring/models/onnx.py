@@ -23,7 +23,7 @@ _RANKS = {"last_hidden_state": 3, "logits": 2}
 _MADE = ("token_type_ids", "position_ids")  # inputs that follow from the mask
 _NEEDED = ("input_ids", "attention_mask")
 _DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"QAttention")  # operators, as the file spells them
-_REMEDY = "export it anew with the inputs input_ids and attention_mask, both of free size (docs/quality.md)"
+_REMEDY = "re-export it with the inputs input_ids and attention_mask, both with dynamic axes (docs/quality.md)"
 
 
 def home(path: Path) -> Path:
@@ -37,9 +37,9 @@ def home(path: Path) -> Path:
     lacks = "config.json" if found is None else "tokenizer.json"
     if found is None or not (found / "tokenizer.json").is_file():
         raise ToolError(
-            f"there is no {lacks} beside the ONNX file",
+            f"{lacks} is missing next to the ONNX file",
             where=str(path),
-            remedy="copy config.json and tokenizer.json of the model into the folder of the file",
+            remedy="copy the model's config.json and tokenizer.json next to the ONNX file",
         )
     return found
 
@@ -77,8 +77,8 @@ def _session(path: Path, threads: int) -> Any:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors share no base class
         what = str(error).strip()[:300]
-        remedy = "fetch or export the file anew; weights in a second file must lie beside it"
-        raise ToolError(f"the ONNX file cannot be loaded: {what}", where=str(path), remedy=remedy) from error
+        remedy = "re-download or re-export the file; a second file with weights must be next to it"
+        raise ToolError(f"cannot load the ONNX file: {what}", where=str(path), remedy=remedy) from error
 
 
 def _check_inputs(session: Any, path: Path) -> None:
@@ -86,7 +86,7 @@ def _check_inputs(session: Any, path: Path) -> None:
     missing = [n for n in _NEEDED if n not in inputs]
     unknown = sorted(set(inputs) - {*_NEEDED, *_MADE})
     fixed = [f"{n} of shape {i.shape}" for n, i in inputs.items() if any(isinstance(size, int) for size in i.shape)]
-    for what, names in (("lacks the inputs", missing), ("wants inputs", unknown), ("is bound to", fixed)):
+    for what, names in (("lacks the inputs", missing), ("has unsupported inputs", unknown), ("has fixed axes:", fixed)):
         if names:
             raise ToolError(f"the ONNX model {what} {', '.join(names)}", where=str(path), remedy=_REMEDY)
 
@@ -98,11 +98,11 @@ def _named(session: Any, config: Any, output: Output, path: Path) -> str:
     name = output if output in fitting else fitting[0] if len(fitting) == 1 else None
     if name is None:
         what = f"the ONNX model has no output {output}; it has {', '.join(f'{n} {s}' for n, s in outputs.items())}"
-        raise ConfigError(what, where=str(path), remedy="name a model that was exported for this use")
+        raise ConfigError(what, where=str(path), remedy="use a model that was exported for this task")
     columns = outputs[name][-1]
     if output == "logits" and isinstance(columns, int) and columns != config.num_labels:
-        what = f"the ONNX model gives {columns} values, but its config.json names {config.num_labels} labels"
-        raise ConfigError(what, where=str(path), remedy="put the config.json of this very model beside it")
+        what = f"the ONNX model returns {columns} values, but its config.json has {config.num_labels} labels"
+        raise ConfigError(what, where=str(path), remedy="use the config.json that belongs to this model")
     return name
 
 
@@ -131,8 +131,8 @@ class OnnxModel:
         ids, mask = ids.numpy(), mask.numpy()
         values = self._alone(ids, mask) if self.alone else self._run(ids, mask)
         if not np.isfinite(values).all():
-            what = "the ONNX model gives numbers that are not finite"
-            raise ToolError(what, where=self.where, remedy="use the model in float32, or name another one")
+            what = "the ONNX model returns values that are not finite"
+            raise ToolError(what, where=self.where, remedy="use the float32 model, or another model")
         return torch.from_numpy(values.astype(np.float32, copy=False))
 
     def _alone(self, ids: Ints, mask: Ints) -> npt.NDArray[Any]:

@@ -48,7 +48,7 @@ def export(name: str, root: Path, folder: Path, *, classifier: bool) -> Path:
         write_atomic(path, lambda temporary: _write(model, output, temporary))
     except (RuntimeError, TypeError) as error:  # what torch raises for an operation that it cannot export
         raise ToolError(
-            f"the model cannot be exported: {str(error)[:300]}", where=name, remedy="use it in torch"
+            f"cannot export the model: {str(error)[:300]}", where=name, remedy="use the model in torch"
         ) from error
     for pattern in _COPIED:
         for source in model_files.resolve(name, root).glob(pattern):
@@ -70,14 +70,14 @@ def _check_same(model: Any, path: Path, output: onnx_models.Output, name: str) -
         wanted, found = wanted * mask[..., None], found * mask[..., None]
     difference = float((wanted - found).abs().max() / wanted.abs().max().clamp_min(1e-12))
     if not difference <= _MAX_DIFFERENCE:
-        what = f"the exported model's values differ by {difference:.2g} of the largest"
-        raise ToolError(what, where=f"{name} ({path})", remedy="use it in torch")
+        what = f"the outputs of the exported model differ by {difference:.2g}, relative to the largest"
+        raise ToolError(what, where=f"{name} ({path})", remedy="use the model in torch")
 
 
 def _check_packages(name: str) -> None:
     missing = [package for package in _PACKAGES if importlib.util.find_spec(package) is None]
     if missing:
-        what = f"the export to ONNX needs packages that are not installed: {', '.join(missing)}"
+        what = f"ONNX export needs packages that are not installed: {', '.join(missing)}"
         raise ToolError(what, where=name, remedy="pip install 'gradsift[onnx]'")
 
 

@@ -20,9 +20,9 @@ class MixedConfig:
     def __post_init__(self) -> None:
         shares = (self.base, self.reinforcement, self.challenge)
         if min(shares) < 0 or abs(sum(shares) - 1) > 1e-9:
-            raise ValueError(f"base, reinforcement and challenge must be at least 0 and add up to 1, are {shares}")
+            raise ValueError(f"base, reinforcement and challenge must be at least 0 and add up to 1, got {shares}")
         if min(self.draw) < 1:
-            raise ValueError(f"draw must hold numbers of at least 1, is {self.draw}")
+            raise ValueError(f"draw must hold numbers of at least 1, got {self.draw}")
 
 
 @config
@@ -35,8 +35,8 @@ class SegmentConfig:
     def __post_init__(self) -> None:
         if min(self.low_ratio, self.high_ratio) < 0 or self.low_ratio + self.high_ratio > 1:
             raise ValueError(
-                f"low_ratio and high_ratio must be at least 0 and add up to 1 at most, "
-                f"are {self.low_ratio} and {self.high_ratio}"
+                f"low_ratio and high_ratio must be at least 0 and add up to at most 1, "
+                f"got {self.low_ratio} and {self.high_ratio}"
             )
 
 
@@ -50,16 +50,16 @@ class TransitionConfig:
 
     def __post_init__(self) -> None:
         if not 1 <= self.sections <= MAX_SECTIONS:
-            raise ValueError(f"sections must be from 1 to {MAX_SECTIONS}, is {self.sections}")
+            raise ValueError(f"sections must be from 1 to {MAX_SECTIONS}, got {self.sections}")
         if not 0 <= self.transition_ratio <= 1:
-            raise ValueError(f"transition_ratio must be from 0 to 1, is {self.transition_ratio}")
+            raise ValueError(f"transition_ratio must be from 0 to 1, got {self.transition_ratio}")
         if self.layers < 1:
-            raise ValueError(f"layers must be at least 1, is {self.layers}")
+            raise ValueError(f"layers must be at least 1, got {self.layers}")
 
 
 @config
 class OrderConfig:
-    """Which order, and what each of them is told."""
+    """Which order, and the settings of each."""
 
     order: Literal["mixed", "sorting", "folding", "zigzag", "segment", "stair", "saw", "shuffle"]
     folding_layers: int
@@ -75,7 +75,7 @@ class OrderConfig:
         bounds = {"folding_layers": (1, 2**31), "zigzag_layers": (1, 2**31), "jitter_window": (0, 2**31)}
         for name, (least, most) in {**bounds, "seed": (0, 2**63)}.items():
             if not least <= getattr(self, name) <= most:
-                raise ValueError(f"{name} must be from {least} to {most}, is {getattr(self, name)}")
+                raise ValueError(f"{name} must be from {least} to {most}, got {getattr(self, name)}")
 
 
 @config
@@ -91,8 +91,8 @@ class PlanConfig(OrderConfig):
         super().__post_init__()
         for name in ("top_ratio", "hot_ratio"):
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be from 0 to 1, is {getattr(self, name)}")
+                raise ValueError(f"{name} must be from 0 to 1, got {getattr(self, name)}")
         if not 1 <= self.shard_rows <= 2**29:
-            raise ValueError(f"shard_rows must be from 1 to {2**29}, is {self.shard_rows}")
+            raise ValueError(f"shard_rows must be from 1 to {2**29}, got {self.shard_rows}")
         if not self.complexity_threshold > 0:
-            raise ValueError(f"complexity_threshold must be above 0, is {self.complexity_threshold}")
+            raise ValueError(f"complexity_threshold must be above 0, got {self.complexity_threshold}")

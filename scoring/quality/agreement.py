@@ -65,11 +65,11 @@ def _values(item: Sequence[str], level: Level, scale: Sequence[str]) -> list[str
         if not all(map(math.isfinite, values)):
             raise ValueError
     except ValueError as error:
-        kind = f"on the scale {', '.join(scale)}" if scale else "numbers"
+        kind = f"in the scale {', '.join(scale)}" if scale else "numbers"
         raise ConfigError(
             f"labels {', '.join(item)} are not all {kind}",
             where=f"Krippendorff's alpha at level {level}",
-            remedy="set `level` to nominal, or name the labels from lowest to highest in `scale` (level ordinal)",
+            remedy="set `level` to nominal, or list the labels from lowest to highest in `scale` (level ordinal)",
         ) from error
     return list(values)
 

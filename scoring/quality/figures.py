@@ -13,7 +13,7 @@ _STRATA = 5  # of length
 
 
 def figures(fitted: Fitted, good: Bools, chars: Doubles, groups: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Returns what is told of rows unseen: all figures of each way, its AUC among rows of like length and by group.
+    """Returns the figures on unseen rows: all metrics of each way, its AUC among rows of similar length and by group.
 
     `groups` name the rows' domain, language and so on; one with fewer than 8 rows of a class is left out.
     """

@@ -190,5 +190,5 @@ def folds_of(rows: Sequence[Labelled], folds: int, seed: int) -> Ints:
 
 
 def normal(label: object) -> str:
-    """Returns a label as it is compared: without case and outer spaces."""
+    """Returns a label as compared: without case and outer spaces."""
     return str(label).strip().lower()

@@ -43,9 +43,9 @@ def layers_of(model: Any, name: str) -> Sequence[Any]:
         if len(found) == wanted:
             return list(found)
     raise ConfigError(
-        f"a {type(model).__name__} has no list of layers that can be trained",
+        f"a {type(model).__name__} has no list of layers to fine-tune",
         where=f"--unfreeze, model {name}",
-        remedy="name a BERT-like encoder with safetensors, or leave --unfreeze out",
+        remedy="use a BERT-like encoder with safetensors, or omit --unfreeze",
     )
 
 
@@ -60,7 +60,7 @@ def last_layers(model: Any, name: str, count: int) -> list[Any]:
         raise ConfigError(
             f"--unfreeze is {count}, but the model has {len(layers)} transformer layers",
             where=f"model {name}",
-            remedy=f"give a number of last layers from 1 to {len(layers)}",
+            remedy=f"pass a number from 1 to {len(layers)}",
         )
     return list(layers[-count:])
 

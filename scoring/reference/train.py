@@ -124,7 +124,7 @@ def train(model: Any, texts: Sequence[Chunks], config: ReferenceConfig) -> Itera
             raise ConfigError(
                 f"training diverged: the loss is {loss.item()}",
                 where=f"reference.learning_rate: {config.learning_rate}, muon_rate: {config.muon_rate}",
-                remedy="lower them",
+                remedy="lower these learning rates",
             )
         torch.nn.utils.clip_grad_norm_(model.parameters(), _MAX_GRAD_NORM)
         share = _rate(step, config.steps)

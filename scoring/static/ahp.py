@@ -81,17 +81,17 @@ def require_consistent(matrix: Floats, names: Sequence[str], *, max_ratio: float
     if found.consistency_ratio > max_ratio:
         worst = most_inconsistent(matrix, found.weights)
         raise ConfigError(
-            f"the pairwise judgements contradict each other: consistency ratio {found.consistency_ratio:.3f}, "
-            f"at most {max_ratio:g}",
+            f"the pairwise judgements are inconsistent: consistency ratio {found.consistency_ratio:.3f}, "
+            f"limit {max_ratio:g}",
             where=where,
-            remedy="mend these first: " + "; ".join(_advice(j, names) for j in worst),
+            remedy="fix these first: " + "; ".join(_advice(j, names) for j in worst),
         )
     return found
 
 
 def _advice(judgement: Judgement, names: Sequence[Any]) -> str:
     pair = f"{names[judgement.row]} against {names[judgement.column]}"
-    return f"{pair} is {judgement.value:.4g}, consistent would be {judgement.consistent:.3g}"
+    return f"{pair} is {judgement.value:.4g}, a consistent value is {judgement.consistent:.3g}"
 
 
 def implied(matrix: Floats, row: int, column: int) -> float:
@@ -113,7 +113,7 @@ def with_entries(matrix: Floats, changes: Mapping[tuple[int, int], float]) -> Fl
     return changed
 
 
-def mend(matrix: Floats, *, max_ratio: float) -> dict[tuple[int, int], float] | None:
+def repair(matrix: Floats, *, max_ratio: float) -> dict[tuple[int, int], float] | None:
     """Returns few entries (row, column) → value that bring CR to `max_ratio`; None where none of them can.
 
     Greedy: of the most inconsistent entries, the one that lowers CR most at the value that the others imply, snapped to

@@ -59,7 +59,7 @@ def load_aligner(name: str, root: Path, threads: int) -> Aligner:
     model = models.load_two_towers(name, root)
     tokenizer, processor = models.load_tokenizer(name, root), models.load_image_processor(name, root)
     if tokenizer.pad_token is None:
-        raise ConfigError("the tokenizer has no padding token", where=name, remedy="name one in tokenizer_config.json")
+        raise ConfigError("the tokenizer has no padding token", where=name, remedy="set one in tokenizer_config.json")
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", MAX_TEXT_TOKENS)
     return Aligner(model, tokenizer, processor, min(longest, tokenizer.model_max_length))
 

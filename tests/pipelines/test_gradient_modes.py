@@ -157,8 +157,8 @@ def test_a_target_set_is_aimed_at_until_a_byte_of_it_changes(exact: dict[str, An
 @pytest.mark.parametrize(
     ("lines", "change", "words"),
     [
-        ([], {"paths": ["gone.jsonl"]}, "target wanted: 'gone.jsonl' matches no file"),
-        (['{"question": " ", "answer": ""}'], {}, r"(?s)target wanted holds no text.*gradients\.target"),
+        ([], {"paths": ["gone.jsonl"]}, "target wanted: 'gone.jsonl' matches no files"),
+        (['{"question": " ", "answer": ""}'], {}, r"(?s)target wanted contains no text.*gradients\.target"),
         (['{"other": "x"}'], {}, "column 'question'"),
     ],
 )

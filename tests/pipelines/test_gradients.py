@@ -174,7 +174,7 @@ def test_without_a_reference_every_kept_row_says_so(tmp_path: Path, rows: dict[s
 
 
 def test_without_having_run_the_reference(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="there is no reference"):
+    with pytest.raises(DataError, match="there is no reference model"):
         gradients.run(text_projects.project(tmp_path, ROWS))
 
 
@@ -268,7 +268,7 @@ def test_one_checkpoint_has_no_costate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"max_tokens": 25}, "gradients.max_tokens is 25, but the reference takes 24"),
+        ({"max_tokens": 25}, "gradients.max_tokens is 25, but the reference model accepts at most 24"),
         ({"layers": "last:3"}, "2 transf"),
     ],
 )

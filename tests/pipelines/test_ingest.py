@@ -126,7 +126,7 @@ def test_a_column_that_is_in_no_row_is_a_slip_of_the_pen(tmp_path: Path) -> None
 def test_a_source_that_matches_nothing_changes_nothing(done: Path, tmp_path: Path) -> None:
     shutil.copytree(done, tmp_path, dirs_exist_ok=True)
     before = contents(tmp_path)
-    with pytest.raises(ConfigError, match="source gone: 'gone' matches no file"):
+    with pytest.raises(ConfigError, match="source gone: 'gone' matches no files"):
         ingest.run(project(tmp_path, [{"name": "gone", "paths": ["gone"]}]))
     assert contents(tmp_path) == before
 

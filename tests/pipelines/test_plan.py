@@ -185,7 +185,7 @@ def test_nothing_kept_is_an_error_that_says_what_dropped_it(tmp_path: Path, caps
     rows = [{**r, "dropped": "clean" if k % 3 else "quality"} for k, r in enumerate(planned.rows(9))]
     code, said = run_code(planned.write(tmp_path, rows), capsys)
     assert code == 1
-    assert "no row is left to plan: 9 samples, dropped or not selected by clean 6, quality 3" in said
+    assert "no rows left to plan: 9 samples, dropped or not selected by clean 6, quality 3" in said
     assert "remedy: " in said
     assert not list((tmp_path / "data").glob("plan/*"))
 
@@ -227,7 +227,7 @@ def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path, breach: str) -> N
         parts.write_part(
             project.folder("tokens"), parts.Part(first.name, "x", batch.to_batches()[0]), plan.schemas.TOKENS
         )
-    with pytest.raises(DataError, match=r"parts of samples|other samples|1 kept rows have no token counts"):
+    with pytest.raises(DataError, match=r"parts as samples|different samples|1 kept rows have no token counts"):
         plan.run(project)
 
 

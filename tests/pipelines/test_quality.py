@@ -200,9 +200,9 @@ def test_a_head_from_a_folder_scores_as_it_did(scored: Path, tmp_path: Path) -> 
     assert rows(tmp_path, "quality, kept") == before
     assert not (tmp_path / "data/quality/head").exists()
     (tmp_path / "mine/head.safetensors").write_bytes(b"\x08" + bytes(7) + b"{}      ")
-    with pytest.raises(ConfigError, match="no quality head can be read"):
+    with pytest.raises(ConfigError, match="cannot read the quality head"):
         quality.run(found)
-    with pytest.raises(ConfigError, match="no quality head can be read"):
+    with pytest.raises(ConfigError, match="cannot read the quality head"):
         quality.run(project(tmp_path, head="nowhere"))
 
 

@@ -160,8 +160,8 @@ def test_a_corpus_without_text_says_why_scores_are_missing(tmp_path: Path) -> No
     page = page_of(project)
     assert "No row has gradients" in page
     assert "No row has this score." in page
-    assert "No row was dropped." in page
-    assert "No row failed a single rule by a hair." in page
+    assert "No rows were dropped." in page
+    assert "No row failed just one rule by a small margin." in page
 
 
 def test_a_corpus_of_rejects_alone(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_the_summary_tells_the_run_in_a_few_lines(reported: Project) -> None:
         "          2 not_an_object",
         "          1 bad_json",
         "          1 broken_video",
-        "          1 read in part: broken_audio",
+        "          1 partly read: broken_audio",
         "5 rows dropped",
         "          3 by clean (gopher_short_doc 2, empty 1, gopher_few_stop_words 1)",
         "          1 by dedup (duplicate_exact 1)",
@@ -238,14 +238,16 @@ def test_a_planned_row_that_is_no_sample_is_a_breach(project: Project) -> None:
     ids = pa.array(["gone", *plan["sample_id"].to_pylist()[1:]])
     pq.write_table(plan.set_column(1, "sample_id", ids), path)
     catalog.build(project)
-    with pytest.raises(DataError, match="1 planned rows that are no sample"):
+    with pytest.raises(DataError, match="1 planned rows that are not samples"):
         report.run(project)
 
 
 def test_inputs_that_ingest_counted_must_all_be_found(project: Project) -> None:
     counts = {"web": {"inputs": 10, "rows": 8, "rejects": 2}}
     project.metrics("ingest").write_text(json.dumps({"by_source": counts}), encoding="utf-8")
-    with pytest.raises(DataError, match=r"source web: ingest counted 10 inputs, here are 9; .* 2 rejects, here are 1"):
+    with pytest.raises(
+        DataError, match=r"source web: ingest counted 10 inputs, the catalog 9; .* 2 rejects, the catalog 1"
+    ):
         report.run(project)
 
 

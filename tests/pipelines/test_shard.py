@@ -187,7 +187,7 @@ def code(project: Project) -> int:
 
 def test_no_plan_is_an_error_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code(planned.make_project(tmp_path)) == 1
-    assert "there is no plan" in capsys.readouterr().err
+    assert "there is no plan yet" in capsys.readouterr().err
 
 
 def test_a_plan_of_other_samples_is_refused(
@@ -212,7 +212,7 @@ def test_a_shard_with_other_rows_is_found(rows: list[planned.Row], tmp_path: Pat
         record = {"fingerprint": task.fingerprint}
         meta = parts.footer_metadata(schemas.SHARDS, record)
         pq.write_table(table.replace_schema_metadata(meta), project.folder("shards") / task.name)
-    with pytest.raises(DataError, match="32 in another place"):
+    with pytest.raises(DataError, match="32 out of place"):
         shard._verify(project, tasks)
 
 

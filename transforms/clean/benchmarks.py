@@ -40,8 +40,10 @@ def build_index(root: Path, config: DecontaminateConfig, clean: Clean) -> tuple[
         kept = len(items.names) - before
         counts[benchmark.name] = {"items": kept, "skipped": read - kept}
         if not kept:
-            what = f"benchmark {benchmark.name} is empty: none of its {read} rows has {config.min_words} words"
-            raise ConfigError(what, where=USE.where, remedy="mend `paths` and `columns`, or lower `min_words`")
+            what = (
+                f"benchmark {benchmark.name} has no usable items: none of its {read} rows has {config.min_words} words"
+            )
+            raise ConfigError(what, where=USE.where, remedy="fix `paths` and `columns`, or lower `min_words`")
     return items.index(), counts
 
 

@@ -52,4 +52,4 @@ class CleanConfig:
 
         unknown = sorted(set(self.extra) - set(extra.modules()))
         if unknown:
-            raise ValueError(f"extra rules {unknown} do not exist; there are {', '.join(extra.modules())}")
+            raise ValueError(f"unknown extra rules {unknown}; available: {', '.join(extra.modules())}")

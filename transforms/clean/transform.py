@@ -42,9 +42,9 @@ RULES: tuple[Rule, ...] = (
 
 # Every reason code of this stage, in the order in which a row lists them.
 REASONS: Mapping[str, str] = {
-    "empty": "the text has no words at all",
+    "empty": "the text has no words",
     **{rule.code: rule.sentence for rule in RULES},
-    "language_not_allowed": "the language is not one of `language.allow`",
+    "language_not_allowed": "the language is not in `language.allow`",
 }
 
 _LANGUAGE = ("language", "language_score", "languages", "mixed_language")  # of texts that have words

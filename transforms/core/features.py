@@ -1,4 +1,4 @@
-"""What Hugging Face `datasets` is told of our columns, so that it yields pictures and sound."""
+"""The Hugging Face `datasets` features of our columns, so that it yields pictures and sound."""
 
 import json
 

@@ -78,7 +78,11 @@ class Footer:
                 file.seek(max(0, size - 8))
                 tail = file.read(8)
                 if len(tail) < 8 or tail[4:] != b"PAR1":
-                    raise DataError("not a whole Parquet file", where=str(self.path), remedy="delete it and run again")
+                    raise DataError(
+                        "the Parquet file is incomplete",
+                        where=str(self.path),
+                        remedy="delete the file and rerun its stage",
+                    )
                 length = int.from_bytes(tail[:4], "little")
                 file.seek(max(0, size - 8 - length))
                 return file.read(length)
@@ -167,11 +171,11 @@ def read_part(path: Path, columns: Sequence[str]) -> pa.RecordBatch:
         table = pq.ParquetFile(path).read(columns=list(columns), use_threads=False)
     except (OSError, pa.ArrowInvalid) as error:
         raise DataError(
-            f"cannot read a part: {error}", where=str(path), remedy="run the stage that wrote it"
+            f"cannot read a part: {error}", where=str(path), remedy="rerun the stage that writes it"
         ) from error
     lost = [c for c in columns if c not in table.schema.names]
     if lost:
-        raise SchemaError(f"a part lacks columns {lost}", where=str(path), remedy="run the stage that writes it again")
+        raise SchemaError(f"a part is missing columns {lost}", where=str(path), remedy="rerun the stage that writes it")
     return table.combine_chunks().to_batches(max_chunksize=None)[0] if table.num_rows else _empty(table.schema)
 
 
@@ -191,9 +195,9 @@ def read_columns(root: Path, name: str, reads: Reads) -> pa.RecordBatch:
         batch = read_part(root / folder / name, ["sample_id", *wanted])
         if ids is not None and not batch["sample_id"].equals(ids):
             raise DataError(
-                "sidecars hold other samples than the parts before them",
+                "sidecars do not hold the same samples as the parts they belong to",
                 where=f"{root / folder / name}",
-                remedy=f"run the stage that writes {folder} again",
+                remedy=f"rerun the stage that writes {folder}",
             )
         ids = batch["sample_id"]
         columns |= {f"{folder}.{column}": batch[column] for column in wanted}

@@ -283,7 +283,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if missing or unknown:
         raise SchemaError(
             f"columns do not match the schema: missing {missing}, unknown {unknown}",
-            remedy="declare the column in transforms/core/schemas.py, or leave it out",
+            remedy="declare the column in transforms/core/schemas.py or remove it",
         )
     try:
         columns = [batch.column(f.name).cast(f.type) for f in schema]

@@ -57,7 +57,7 @@ def decode_audio(path: Path, config: AudioConfig, *, info: MediaInfo | None = No
     """
     info = info or probe(path, config.timeout_s)
     if info.audio is None:
-        raise MediaError("no_stream", "the file holds no sound")
+        raise MediaError("no_stream", "the file has no audio stream")
     with tool.Process(_command(path, info.audio.index, config), path=path, timeout_s=config.timeout_s) as process:
         end_s = 0.0
         for segment in _segments(PcmReader(process, config.sample_rate_hz), config.segment_s):
@@ -65,7 +65,7 @@ def decode_audio(path: Path, config: AudioConfig, *, info: MediaInfo | None = No
             end_s = segment.start_s + segment.duration_s
         code = process.finish()
         if not end_s:
-            raise MediaError("broken_audio", "no sound was decoded", process.tail)
+            raise MediaError("broken_audio", "no audio was decoded", process.tail)
         check_end(process, code, "broken_audio", end_s, info.audio.duration_s or info.duration_s)
 
 
@@ -111,7 +111,7 @@ def check_end(process: tool.Process, code: int, reason: str, end_s: float, promi
     if code:
         raise MediaError(reason, f"the decoder failed after {end_s:.3f} s (exit code {code})", process.tail)
     if process.faults and promised_s and end_s < promised_s - max(_SHORTFALL_S, 0.02 * promised_s):
-        raise MediaError(reason, f"cut short: {end_s:.3f} of {promised_s:.3f} s decode", process.tail)
+        raise MediaError(reason, f"truncated: {end_s:.3f} of {promised_s:.3f} s could be decoded", process.tail)
 
 
 def open_input(path: Path, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Pictures: any format that Pillow reads, to an upright 8-bit RGB picture of bounded size, encoded anew."""
+"""Pictures: any format that Pillow reads, to an upright 8-bit RGB picture of bounded size, re-encoded."""
 
 import io
 import struct
@@ -50,7 +50,7 @@ class Picture:
 
 
 def decode_image(data: bytes, config: ImageConfig) -> Picture:
-    """Returns the first frame of `data`, upright, RGB, at most `max_side` long, encoded anew.
+    """Returns the first frame of `data`, upright, RGB, at most `max_side` long, re-encoded.
 
     Transparent pixels show the background; an embedded color profile is applied; 16-bit values are
     scaled. The same bytes give the same bytes.
@@ -59,7 +59,7 @@ def decode_image(data: bytes, config: ImageConfig) -> Picture:
       MediaError: `empty_file`, `unsupported_format`, `too_many_pixels` or `broken_image`.
     """
     if not data:
-        raise MediaError("empty_file", "the picture has no bytes")
+        raise MediaError("empty_file", "the image is empty")
     with _settings(config):
         try:
             return _decode(data, config)
@@ -88,8 +88,8 @@ def _settings(config: ImageConfig) -> Iterator[None]:
 def _unidentified(data: bytes) -> MediaError:
     known = sniff(data[:64], "") == "image" and data[4:8] != b"ftyp"
     if known and data[:4] not in (b"II*\0", b"MM\0*"):
-        return MediaError("broken_image", "the header is damaged")
-    return MediaError("unsupported_format", "no decoder knows this kind of picture")
+        return MediaError("broken_image", "the header is corrupt")
+    return MediaError("unsupported_format", "no decoder supports this image format")
 
 
 def _decode(data: bytes, config: ImageConfig) -> Picture:

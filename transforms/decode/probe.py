@@ -179,7 +179,7 @@ def probe(path: Path, timeout_s: float) -> MediaInfo:
     try:
         return _info(json.loads(text))
     except ValueError as error:
-        raise MediaError(broken, f"ffprobe's answer cannot be read: {error}") from error
+        raise MediaError(broken, f"cannot parse ffprobe's output: {error}") from error
 
 
 def _head(path: Path) -> bytes:
@@ -189,7 +189,7 @@ def _head(path: Path) -> bytes:
     except OSError as error:
         raise MediaError("unreadable_file", f"the file cannot be opened: {error.strerror}") from error
     if not head:
-        raise MediaError("empty_file", "the file has no bytes")
+        raise MediaError("empty_file", "the file is empty")
     return head
 
 
@@ -198,7 +198,7 @@ def _info(found: Mapping[str, Any]) -> MediaInfo:
     videos = [s for s in streams if s.get("codec_type") == "video" and not _flag(s, "attached_pic") and s.get("width")]
     audios = [s for s in streams if s.get("codec_type") == "audio"]
     if not videos and not audios:
-        raise MediaError("no_stream", "the file holds neither pictures nor sound that ffmpeg knows")
+        raise MediaError("no_stream", "ffmpeg finds neither video nor audio in the file")
     video = min(videos, key=lambda s: (-s["width"] * s["height"], -_flag(s, "default"), s["index"]), default=None)
     audio = min(audios, key=_audio_rank, default=None)
     return MediaInfo(

@@ -1,4 +1,4 @@
-"""The ffmpeg and ffprobe binaries: where they are, and how a process of theirs is run and ended."""
+"""The ffmpeg and ffprobe binaries: where they are, and how their processes are run and ended."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def _find(name: str, variable: str) -> str:
     if chosen:
         found = shutil.which(chosen)
         if not found:
-            raise ToolError(f"{variable} names no program: {chosen}", remedy=f"set it to the path of {name}")
+            raise ToolError(f"{variable} does not point to a program: {chosen}", remedy=f"set it to the path of {name}")
         return found
     found = shutil.which(name) or _packaged(name)
     if not found:
@@ -82,11 +82,11 @@ def _version(binary: str) -> str:
     try:
         text = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=60, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
-        raise ToolError(f"ffmpeg does not run: {error}", where=binary, remedy="install another ffmpeg") from error
+        raise ToolError(f"ffmpeg cannot be run: {error}", where=binary, remedy="reinstall ffmpeg") from error
     line = text.partition("\n")[0].strip()
     if not line.startswith("ffmpeg version"):
-        remedy = "install ffmpeg, or set GRADSIFT_FFMPEG to the path of one"
-        raise ToolError(f"this program is not ffmpeg: it answers {line!r}", where=binary, remedy=remedy)
+        remedy = "install ffmpeg, or set GRADSIFT_FFMPEG to its path"
+        raise ToolError(f"this program is not ffmpeg; its version output is {line!r}", where=binary, remedy=remedy)
     return line
 
 
@@ -116,7 +116,7 @@ class Process:
                 start_new_session=True,
             )
         except OSError as error:
-            raise ToolError(f"cannot start: {error}", where=args[0], remedy="install another ffmpeg") from error
+            raise ToolError(f"cannot start: {error}", where=args[0], remedy="reinstall ffmpeg") from error
         assert self._child.stdout is not None
         assert self._child.stderr is not None
         self._stdout: IO[bytes] = self._child.stdout
@@ -160,7 +160,7 @@ class Process:
 
     def _time_out(self) -> None:
         self.close()
-        raise MediaError("timeout", f"no end after {self._timeout_s:g} s", self.tail)
+        raise MediaError("timeout", f"not finished after {self._timeout_s:g} s", self.tail)
 
     def finish(self) -> int:
         """Returns the exit code, once stdout has ended and every line of stderr was heard.

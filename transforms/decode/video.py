@@ -73,7 +73,7 @@ def decode_video(
     """
     info = info or probe(path, config.timeout_s)
     if info.video is None:
-        raise MediaError("no_stream", "the file holds no moving pictures")
+        raise MediaError("no_stream", "the file has no video stream")
     if info.video.width * info.video.height > image.max_pixels:
         size = f"{info.video.width}x{info.video.height}"
         raise MediaError("too_many_pixels", f"a frame of {size}, the limit is {image.max_pixels} pixels")
@@ -95,7 +95,7 @@ def decode_video(
 
 def _nothing(stream: VideoStream, tail: str) -> MediaError:
     if _NO_DECODER.search(tail):
-        return MediaError("unsupported_format", f"this ffmpeg has no decoder for {stream.codec}", tail)
+        return MediaError("unsupported_format", f"this build of ffmpeg has no decoder for {stream.codec}", tail)
     return MediaError("broken_video", "no frame was decoded", tail)
 
 
@@ -147,7 +147,7 @@ class FrameReader:
         try:
             found = self._times.get(timeout=_LOG_WAIT_S)
         except queue.Empty:
-            raise MediaError("broken_video", "ffmpeg gave a frame no time", self.process.tail) from None
+            raise MediaError("broken_video", "ffmpeg reported a frame without a timestamp", self.process.tail) from None
         return self.start_s if found is None else found
 
     def _hear(self, line: str) -> None:
@@ -213,7 +213,7 @@ def _sound(path: Path, video: int, audio: int, start_s: float, config: AudioConf
 def _check_sound(process: tool.Process, *, silent: bool) -> None:
     code = process.finish()
     if code or (silent and process.faults):
-        raise MediaError("broken_audio", f"the sound beside the pictures failed (exit code {code})", process.tail)
+        raise MediaError("broken_audio", f"the audio track cannot be decoded (exit code {code})", process.tail)
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from transforms.core.parts import Part, Reads
 
 KEYS: Reads = {"clean": ["key_hash", "rule_quality", "kept"]}
 REASONS = {
-    "duplicate_exact": "another row with the same text and media survives",
-    "duplicate_near": "another row whose text is nearly the same survives",
+    "duplicate_exact": "exact duplicate: a row with the same text and media is kept",
+    "duplicate_near": "near duplicate: a row with almost the same text is kept",
 }
 
 Array = np.ndarray[Any, Any]

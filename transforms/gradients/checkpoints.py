@@ -34,7 +34,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Loaded:
-    """All checkpoints in training order, and their tokenizer. One thread at a time: hooks hang on the models."""
+    """All checkpoints in training order, and their tokenizer. One thread at a time: the models carry hooks."""
 
     tokenizer: Any
     objective: Objective
@@ -90,7 +90,7 @@ def load_model(config: GradientsConfig, name: str, root: Path) -> Any:
     longest = getattr(model.config, "max_position_embeddings", None)
     if longest and config.max_tokens > longest:
         raise ConfigError(
-            f"gradients.max_tokens is {config.max_tokens}, but the reference takes {longest} tokens",
+            f"gradients.max_tokens is {config.max_tokens}, but the reference model accepts at most {longest} tokens",
             where=name,
             remedy=f"set gradients.max_tokens to {longest} or less, or reference.context to {config.max_tokens}",
         )

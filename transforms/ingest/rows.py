@@ -133,7 +133,7 @@ class MakeRows:
             yield origin.reject(position, error.reason, error.message, tail=error.tail, partial=done)
             return
         if not done:
-            yield origin.reject(position, "no_stream", "nothing was decoded, without a word from the decoder")
+            yield origin.reject(position, "no_stream", "nothing was decoded, and the decoder printed no error")
 
     def _rows(self, blank: SampleRow, origin: Origin, fields: Fields) -> Iterator[SampleRow]:
         if not fields.media:
@@ -250,7 +250,7 @@ def locate(root: Path, media_root: str | None, uri: str, name: str) -> Path:
       MediaError: `missing_media` or `unreadable_file`.
     """
     if _URL.match(name):
-        raise MediaError("missing_media", f"{name[:200]}: nothing is fetched; name a local file")
+        raise MediaError("missing_media", f"{name[:200]}: URLs are not downloaded; use a local file")
     home = root / uri
     base = root / media_root if media_root is not None else home if home.is_dir() else home.parent
     try:

@@ -53,7 +53,7 @@ class SourceFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Unit:
-    """The rows of `files` (of one file: those that begin in [start, end)); `media` are what its bytes hang on too."""
+    """The rows of `files` (of one file: those that begin in [start, end)), which depend on the files `media` too."""
 
     source: str
     files: tuple[SourceFile, ...]
@@ -152,7 +152,7 @@ def _pieces(root: Path, source: SourceConfig, file: SourceFile, max_row_bytes: i
 
 
 def _media(extent: Extent, file: SourceFile) -> str | None:
-    """Returns the digest of the media beside the file that its rows hang on; None: they have no media at all."""
+    """Returns the digest of the media files that its rows depend on; None if they have no media at all."""
     if file.reader == "webdataset":
         return "" if webdataset.holds_media(extent) else None
     return media_digest(extent, file.uri, file.reader)

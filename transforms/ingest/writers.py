@@ -98,7 +98,7 @@ class RejectWriter:
             self._file.write_batch(to_batch(self._rows, schemas.REJECTS))
         except OSError as error:
             raise DataError(
-                f"cannot write: {error}", where=str(self._path), remedy="free space, then run again"
+                f"cannot write: {error}", where=str(self._path), remedy="free disk space, then rerun"
             ) from error
         self._rows = []
 

@@ -18,7 +18,7 @@ class LabelledSource(TextSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.good_labels:
-            raise ValueError(f"good_labels of {self.name} are empty")
+            raise ValueError(f"good_labels of {self.name} must not be empty")
 
 
 @config

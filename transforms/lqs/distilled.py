@@ -34,7 +34,7 @@ def embedding_width(batch: pa.RecordBatch) -> int:
 
 
 def features(batch: pa.RecordBatch, width: int) -> Floats:
-    """Returns (n, width + 13): embedding, static dimensions and log text tokens, NaN for what a row lacks."""
+    """Returns (n, width + 13): embedding, static dimensions and log text tokens, NaN for missing values."""
     dimensions = [parts.floats(batch[f"static.{name}"]) for name in DIMENSIONS]
     length = np.log1p(parts.floats(batch["tokens.text_tokens"]))
     return distill.feature_matrix(batch["quality.embedding"], width, [*dimensions, length])

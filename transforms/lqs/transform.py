@@ -128,7 +128,7 @@ def _bands(scores: Floats, ids: Sequence[str], corpus: Corpus) -> list[str | Non
 
 
 def _notes(batch: pa.RecordBatch, scored: Scored) -> list[str | None]:
-    """Returns why a kept row's score lacks a part or has a guess for one; null where all of it was measured."""
+    """Returns why part of a kept row's score is missing or predicted; null where all of it was measured."""
     kept = parts.all_kept(batch).to_pylist()
     rows = zip(
         kept,

@@ -41,7 +41,7 @@ def schema(config: QualityConfig) -> pa.Schema:
 
 @contextmanager
 def named(entry: AlsoModel) -> Iterator[None]:
-    """Lets errors of ours inside say which entry of `quality.also` they are about."""
+    """Makes gradsift errors raised inside say which entry of `quality.also` they are about."""
     try:
         yield
     except GradsiftError as error:

@@ -33,7 +33,9 @@ class AlsoModel:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
-            raise ValueError(f"name must be small letters, digits and _, a letter first, not {self.name!r}")
+            raise ValueError(
+                f"name must be lower-case letters, digits and _, starting with a letter, not {self.name!r}"
+            )
 
     @property
     def at(self) -> str:
@@ -74,7 +76,7 @@ def check(entries: Sequence[AlsoModel], section: object) -> None:
         entry.settings(section)
         for column in entry.columns:
             if counts[column] > 1 or column in _taken() or column.startswith(_PREFIXES):
-                raise ValueError(f"also.{entry.name}: there is another column {column}, name the entry differently")
+                raise ValueError(f"also.{entry.name}: column {column} already exists; rename the entry")
 
 
 @cache

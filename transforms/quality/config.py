@@ -25,9 +25,11 @@ class LabelSource(TextSource):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.format == "label_studio" and self.annotator:
-            raise ValueError(f"annotator of {self.name} must be null: a Label Studio export names its annotators")
+            raise ValueError(
+                f"annotator of {self.name} must be null: a Label Studio export already contains annotators"
+            )
         if self.scale and self.level != "ordinal":
-            raise ValueError(f"scale of {self.name} needs level: ordinal")
+            raise ValueError(f"scale of {self.name} requires level: ordinal")
 
     @property
     def source(self) -> SourceConfig:

@@ -16,7 +16,7 @@ from transforms.readers.text_source import Use, read_rows, text_of
 
 USE = Use("label file", "params, quality.labels")
 
-_ROW = 'a row is {"text": "…", "label": "…"}; `columns` and `label` name other columns'
+_ROW = 'a row looks like {"text": "…", "label": "…"}; `columns` and `label` select other columns'
 _TOTALS = ("n", "count", "total")  # in a column of counts, beside the labels: their sum
 _MAX_COUNT = 10_000  # of one label of a text: what is beyond is no count of judgements
 _VALUES = frozenset(label_studio.VALUES.values())
@@ -52,7 +52,7 @@ def judged_rows(root: Path, source: LabelSource) -> Iterator[JudgedRow]:
     columns = {source.label: "label", **({source.annotator: "annotator"} if source.annotator else {})}
     columns |= dict.fromkeys(source.columns, "columns")
     for uri, group in groupby(read_rows(root, source, USE, columns if plain else {}), key=itemgetter(0)):
-        rows = [row for _, row in group]  # the whole file: a column that is missing everywhere is told first
+        rows = [row for _, row in group]  # the whole file: a column that is missing everywhere is reported first
         yield from (_plain_row if plain else _tasks)(uri, rows, source)
 
 
@@ -96,7 +96,7 @@ def _pairs(who: Any, value: Any) -> list[tuple[Any, Any]]:
     if isinstance(value, Mapping) and len(names) != 1:
         names = [None]
     if len(names) != len(values):
-        raise _WrongError(f"{len(values)} labels by {len(names)} annotators")
+        raise _WrongError(f"{len(values)} labels but {len(names)} annotators")
     return list(zip(names, values, strict=True))
 
 
@@ -126,14 +126,14 @@ def _labels(value: Any) -> list[str]:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 1.0 of a table is the label 1
     if not isinstance(value, str | int | float):
-        raise _WrongError("a value that is no label")
+        raise _WrongError("a value that is not a label")
     return [normal(value)] if normal(value) else []
 
 
 def _counted(counts: Mapping[str, Any]) -> list[str]:
     known = {label: n or 0 for label, n in counts.items()}
     if not all(isinstance(n, int) and 0 <= n <= _MAX_COUNT for n in known.values()):
-        raise _WrongError("counts that are no numbers of judgements")
+        raise _WrongError("counts that are not whole numbers")
     for name in _TOTALS:
         if name in known and known[name] == sum(known.values()) - known[name]:
             del known[name]

@@ -47,8 +47,8 @@ def read_tasks(uri: str, rows: Sequence[Row], control: str) -> Iterator[Task]:
 def _control(names: set[str], wanted: str, uri: str) -> str:
     if wanted in names or len(names) < 2:
         return wanted if wanted in names else next(iter(names), wanted)
-    what = f"there are judgements by {', '.join(sorted(names))}, and none by {wanted!r}"
-    raise ConfigError(what, where=uri, remedy="name one of these controls in `label`")
+    what = f"the annotations use the controls {', '.join(sorted(names))}, not {wanted!r}"
+    raise ConfigError(what, where=uri, remedy="set `label` to one of these controls")
 
 
 def _answers(row: Row, where: str) -> Iterator[_Answer]:
@@ -80,9 +80,9 @@ def _one(answer: _Answer, where: str) -> Any:
     if not isinstance(answer.value, list):
         return answer.value
     if len(answer.value) > 1:
-        what = f"{answer.control or 'an annotation'} holds {len(answer.value)} labels: {answer.value!r:.80}"
+        what = f"{answer.control or 'an annotation'} has {len(answer.value)} labels: {answer.value!r:.80}"
         raise ConfigError(
-            what, where=where, remedy="a judgement is one label: name a control of single choice in `label`"
+            what, where=where, remedy="an annotation must be one label: set `label` to a single-choice control"
         )
     return answer.value[0]
 
@@ -97,11 +97,11 @@ def _data(row: Row, where: str) -> Row:
 def _list(row: Row, name: str, where: str) -> list[Any]:
     found = row.get(name)
     if not isinstance(found, list):
-        raise damaged(f"no list of {name!r} but {found!r:.80}; {has(row)}", where)
+        raise damaged(f"{name!r} is not a list but {found!r:.80}; {has(row)}", where)
     return found
 
 
 def damaged(what: str, where: str) -> ConfigError:
     """Returns the error of an export that is not what Label Studio writes."""
-    remedy = "export the project as JSON again; JSON-MIN and CSV exports are plain rows: leave `format` at auto"
-    return ConfigError(f"the Label Studio export is damaged: {what}", where=where, remedy=remedy)
+    remedy = "re-export the project as JSON; for JSON-MIN and CSV exports, which are plain rows, leave `format` at auto"
+    return ConfigError(f"the Label Studio export is invalid: {what}", where=where, remedy=remedy)

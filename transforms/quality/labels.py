@@ -24,7 +24,7 @@ from transforms.quality.label_rows import USE, Vote, judged_rows
 DISPUTED, CONTRADICTED, OUTLIER = "annotators disagree", "model and label disagree", "cluster outlier"
 
 _EXCERPT_CHARS = 200
-_ODD = 0.7  # of `oddness`, from which on it is a reason
+_ODD = 0.7  # minimum `oddness` that is a reason
 
 Doubles = npt.NDArray[np.float64]
 
@@ -59,8 +59,8 @@ def read_judged(root: Path, source: LabelSource, good_labels: Collection[str]) -
         texts[text_id] = row.text
         votes.setdefault(text_id, []).extend(row.votes)
     if not texts:
-        what = f"label file {source.name}: nobody has judged a text of {', '.join(source.paths)}"
-        raise ConfigError(what, where=USE.where, remedy="label some, or name another file in `paths`")
+        what = f"label file {source.name}: no labelled texts in {', '.join(source.paths)}"
+        raise ConfigError(what, where=USE.where, remedy="label some texts, or change `paths`")
     good = {normal(label) for label in good_labels}
     _require_known(source, good, Counter(v.label for found in votes.values() for v in found))
     return [_judged(text_id, texts[text_id], votes[text_id], good) for text_id in sorted(texts)]
@@ -76,14 +76,14 @@ def _require_known(source: LabelSource, good: Collection[str], seen: Mapping[str
     """Raises ConfigError if `bad_labels` are given and not all labels `seen` are good or bad, or one is both."""
     bad = {normal(label) for label in source.bad_labels}
     if both := sorted(bad.intersection(good)):
-        what = f"labels that are good and bad: {', '.join(both)}"
-        raise ConfigError(what, where=USE.where, remedy="take them out of `good_labels` or `bad_labels`")
+        what = f"labels listed as both good and bad: {', '.join(both)}"
+        raise ConfigError(what, where=USE.where, remedy="remove them from `good_labels` or `bad_labels`")
     unknown = {label: n for label, n in seen.items() if label not in good and label not in bad}
     if bad and unknown:
         raise ConfigError(
             f"labels of {source.name} that are neither good nor bad: {_shown(unknown)}",
             where=f"{USE.where}; all labels: {_shown(seen)}",
-            remedy="add them to `good_labels` or `bad_labels`, or leave `bad_labels` empty: the rest is bad then",
+            remedy="add them to `good_labels` or `bad_labels`, or leave `bad_labels` empty to treat all others as bad",
         )
 
 
@@ -92,9 +92,9 @@ def require_classes(judged: Sequence[Judged], where: str, remedy: str) -> None:
     verdicts = [j.verdict for j in judged]
     good, other, ties = (verdicts.count(side) for side in (True, False, None))
     if min(good, other) < MIN_ROWS:
-        what = "too few labelled rows" if good and other else "all labels are of one class"
+        what = "too few labelled rows" if good and other else "all labels belong to one class"
         raise ConfigError(
-            f"{what}: {good} good, {other} other, {ties} undecided; {MIN_ROWS} of each needed",
+            f"{what}: {good} good, {other} other, {ties} undecided; need {MIN_ROWS} of each",
             where=f"{where}; labels: {_shown(Counter(v.label for j in judged for v in j.votes))}",
             remedy=remedy,
         )
@@ -178,7 +178,7 @@ def oddness(outlier: Doubles, neighbours: Doubles) -> Doubles:
 
 
 def _near(embeddings: npt.NDArray | None, label: npt.NDArray[np.int64], config: ReviewConfig) -> dict[str, npt.NDArray]:
-    """Returns the columns that tell of the rows near each row."""
+    """Returns the columns about the nearest rows of each row."""
     if embeddings is None or not len(label):
         nothing = np.full(len(label), np.nan)
         return {"cluster": pa.nulls(len(label)), "cluster_entropy": nothing, "outlier": nothing, "neighbours": nothing}

@@ -33,12 +33,12 @@ Classified = tuple[Floats, encoding.Floats]  # (n, k) values and (n, d) embeddin
 _DIGITS = 6  # scores are rounded to: below it, sums depend on how batches and threads split them
 
 READS: Reads = {"clean": ["clean_text", "kept", *quality_values.COLUMNS], "dedup": ["kept"]}
-RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the model finds the text of low quality"),)
+RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the quality score is too low"),)
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """A loaded model. `classify` tells of n windows; the columns `good` of their values make the score: their sum."""
+    """A loaded model. `classify` maps n windows to (n, k) values; the score is the sum of the columns `good`."""
 
     tokenizer: Any
     classify: Callable[[Sequence[encoding.Ints]], Classified]
@@ -49,7 +49,7 @@ class Scorer:
 
 
 class RowScore(NamedTuple):
-    """What the sidecar tells of one scored row, by column."""
+    """The sidecar's values of one scored row, by column."""
 
     quality: float
     model_quality: float
@@ -65,7 +65,7 @@ class RowScore(NamedTuple):
 def load_scorer(
     config: QualityConfig, root: Path, threads: int, head: bytes | None, *, at: str = "quality"
 ) -> Scorer | None:
-    """Returns the scorer of `config`, which stands `at` in params; None when rows pass unscored for want of a head.
+    """Returns the scorer of `config`, at the params key `at`; None if there is no head and rows pass unscored.
 
     Raises:
       ConfigError: the windows are longer than the model's, or it knows none of the good labels.
@@ -88,7 +88,7 @@ def load_model(
     longest = encoding.max_window(tokenizer, model)
     if config.window_tokens > longest:
         raise ConfigError(
-            f"{at}.window_tokens is {config.window_tokens}, but the model takes {longest} and its special tokens",
+            f"{at}.window_tokens is {config.window_tokens}, but the model accepts at most {longest} plus special ones",
             where=config.model,
             remedy=f"set {at}.window_tokens to {longest} or less",
         )
@@ -122,7 +122,7 @@ def _good_columns(config: QualityConfig, labels: tuple[str, ...], at: str) -> tu
         raise ConfigError(
             f"the classifier has none of {at}.good_labels {list(config.good_labels)}; it has {list(labels)}",
             where=config.model,
-            remedy=f"name its good labels in {at}.good_labels",
+            remedy=f"set {at}.good_labels to some of these",
         )
     return good
 
@@ -141,7 +141,7 @@ def score_texts(texts: Sequence[str], values: Floats, config: QualityConfig, sco
     flat = [window for row in cuts for window in row]
     told, embeddings = scorer.classify(flat) if flat else (np.zeros((0, 1)), np.zeros((0, 0), np.float32))
     if not np.isfinite(told).all():
-        raise ToolError("the model gives scores that are no numbers", where=config.model, remedy="name another model")
+        raise ToolError("the model returned scores that are not finite", where=config.model, remedy="use another model")
     own = [slice(end - len(row), end) for row, end in zip(cuts, np.cumsum([len(row) for row in cuts]), strict=True)]
     return [
         _row_score((told[k], embeddings[k]), values[n], share, config, scorer) if row else None

@@ -1,4 +1,4 @@
-"""What the quality head is told of a text beside its embedding: values of `clean`, and some of its own; no length."""
+"""The features of a text that the quality head uses beside the embedding: values of `clean` and more; never length."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -31,7 +31,7 @@ _CHUNK_ROWS = 512
 
 
 def values(batch: pa.RecordBatch, texts: Sequence[str | None]) -> Floats:
-    """Returns (n, NAMES) of a batch with `clean.` and COLUMNS, and its clean texts; NaN for what a row lacks."""
+    """Returns (n, NAMES) of a batch with `clean.` and COLUMNS, and its clean texts; NaN for missing values."""
     found = {name: floats(batch[f"clean.{name}"]) for name in COLUMNS if name != "language"}
     with np.errstate(divide="ignore", invalid="ignore"):
         words, lines = (np.where(found[n] > 0, found[n], np.nan) for n in ("words", "lines"))
@@ -43,7 +43,7 @@ def values(batch: pa.RecordBatch, texts: Sequence[str | None]) -> Floats:
 
 
 def of_texts(texts: Sequence[str], config: CleanConfig, tools: Tools) -> "Told":
-    """Returns what is told of texts that lie in no part, by `clean` as params have it."""
+    """Returns the features of texts that are in no part, cleaned as params say."""
     found = Told(np.zeros((0, len(NAMES))), [], [])
     for start in range(0, len(texts), _CHUNK_ROWS):
         batch = clean_batch(samples_of(texts[start : start + _CHUNK_ROWS], "learned"), config, tools)
@@ -56,7 +56,7 @@ def of_texts(texts: Sequence[str], config: CleanConfig, tools: Tools) -> "Told":
 
 
 class Told(NamedTuple):
-    """What is told of n texts."""
+    """The features of n texts."""
 
     values: Floats  # (n, NAMES)
     texts: list[str]  # clean

@@ -112,7 +112,7 @@ def _unpack(file: BinaryIO, packing: str) -> Iterator[bytes]:
             engine = _engine(packing)
             rest = rest.lstrip(b"\0")  # tape blocks are padded with zeros
     if begun:
-        raise BrokenError(f"{packing}: the file ends inside its data")
+        raise BrokenError(f"{packing}: the file is truncated")
 
 
 def _engine(packing: str) -> Any:

@@ -1,4 +1,4 @@
-"""Which column of a source is which field of ours, as params or the defaults say."""
+"""Which column of a source maps to which of our fields, by params or defaults."""
 
 import string
 from collections.abc import Iterable, Mapping
@@ -44,7 +44,7 @@ class Columns:
         return frozenset(c for names in self.by_field.values() for c in names)
 
     def missing(self, names: Iterable[str]) -> Fault | None:
-        """Returns the fault of a table that has none of the columns a sample needs, or lacks one that params name."""
+        """Returns the fault of a table without any column that a sample needs, or without one that params name."""
         there = set(names)
         lost = [c for c in self.named if c not in there]
         wanted = [*self.by_field["text"], *(c for c, _ in self.media)]

@@ -25,7 +25,7 @@ def read_csv(extent: Extent) -> Iterator[Item]:
             if names:
                 yield _item(index, names, found)
             elif isinstance(found, csv.Error):
-                yield Fault(0, "bad_value", f"the header cannot be read: {found}")
+                yield Fault(0, "bad_value", f"cannot read the header: {found}")
                 return
             else:
                 names = _unique(found)
@@ -36,7 +36,7 @@ def read_csv(extent: Extent) -> Iterator[Item]:
         yield unreadable(error, index + 1)
     except _LostError as error:
         reason, words, data = error.args
-        yield Fault(index + 1, reason, f"{words}; the rows behind it are not read", excerpt(data))
+        yield Fault(index + 1, reason, f"{words}; the rows after it are skipped", excerpt(data))
 
 
 def _rows(extent: Extent) -> Iterator[list[str] | csv.Error]:
@@ -78,9 +78,9 @@ def _item(index: int, names: list[str], row: list[str] | csv.Error) -> Item:
         return Fault(index, "too_large" if "limit" in str(row) else "bad_value", str(row))
     shown = excerpt("\t".join(row).encode("utf-8", "surrogateescape"))
     if len(row) != len(names):
-        return Fault(index, "bad_value", f"{len(row)} cells below a header of {len(names)}", shown)
+        return Fault(index, "bad_value", f"{len(row)} cells, but the header has {len(names)} columns", shown)
     if any(not cell.isascii() and _undecoded(cell) for cell in row):
-        return Fault(index, "bad_encoding", "a cell does not decode in the encoding of the source", shown)
+        return Fault(index, "bad_encoding", "a cell is not valid in the source's encoding", shown)
     return Record(index, dict(zip(names, row, strict=True)))
 
 

@@ -144,7 +144,7 @@ def _string(value: Any, inner: list[Media]) -> str | None:
         return "\n".join(_message(value, inner))
     if isinstance(value, list) and all(isinstance(v, str) or _is_message(v) for v in value):
         return "\n".join(s for v in value for s in ([v] if isinstance(v, str) else _message(v, inner)))
-    raise RowError("bad_value", f"the text is neither a string, a list of strings nor messages but {_name(value)}")
+    raise RowError("bad_value", f"the text is not a string, a list of strings or messages but {_name(value)}")
 
 
 def _decode(data: bytes) -> str:
@@ -180,7 +180,7 @@ def _piece(piece: Row, inner: list[Media]) -> Iterator[str]:
     elif isinstance(value, str):
         yield value
     else:
-        raise RowError("bad_value", f"a piece of a message has type {kind!r} and no text")
+        raise RowError("bad_value", f"part of a message has type {kind!r} and no text")
 
 
 # Media.
@@ -216,7 +216,9 @@ def _medium(kind: str, value: Any, column: str = "a message") -> Media:
         if isinstance(path, str | None) and isinstance(data, bytes | None) and (path or data):
             return Media(kind, path, data)
     remedy = f"map columns.{kind} to another column, or to '' if the source has none"
-    raise RowError("bad_value", f"{column} is no {kind}: not a path or bytes but {_name(value)}; {remedy}")
+    raise RowError(
+        "bad_value", f"{column} is not a valid {kind}: expected a path or bytes, got {_name(value)}; {remedy}"
+    )
 
 
 def _name(value: Any) -> str:

@@ -25,16 +25,16 @@ def list_files(root: Path, source: SourceConfig) -> list[str]:
         try:
             matched = {uri_of(root, path) for path in _match(root, pattern)}
         except PermissionError as error:
-            raise _fault(source, f"no permission to list {error.filename}", "mend the folder's rights") from error
+            raise _fault(source, f"no permission to list {error.filename}", "fix the folder's permissions") from error
         if root.resolve().is_relative_to((root / pattern).resolve()):
-            raise _fault(source, f"{pattern!r} holds the project itself", "name a folder that no stage writes")
+            raise _fault(source, f"{pattern!r} contains the project itself", "use a folder that no stage writes to")
         if not matched:
-            words = f"{pattern!r} matches no file"
-            raise _fault(source, words, f"mend the path; a relative one begins at {root}")
+            words = f"{pattern!r} matches no files"
+            raise _fault(source, words, f"fix the path; relative paths start at {root}")
         found |= matched
     own = next((uri for uri in sorted(found) if uri.startswith(tuple(f"data/{f}/" for f in _OWN))), None)
     if own:
-        raise _fault(source, f"{own} is written by gradsift itself", "name a folder that no stage writes")
+        raise _fault(source, f"{own} is written by gradsift itself", "use a folder that no stage writes to")
     return sorted(found)
 
 

@@ -1,7 +1,7 @@
 """HTML: one page a file, and the main text of pages wherever readers find them, at position 0 and in place.
 
 Pages are parsed in a process of their own, which lives as long as a unit is read. A page that hangs,
-crashes the parser or needs too much memory becomes a fault, the process is started anew, and no other
+crashes the parser or needs too much memory becomes a fault, the process is restarted, and no other
 page is lost.
 """
 
@@ -172,10 +172,10 @@ class Extractor:
     def _fault(self, code: int | None) -> PageError:
         limit, name = self._config.timeout_s, self._config.extractor
         if code == -signal.SIGPROF:
-            return PageError("html_timeout", f"{name}: no text after {limit:g} s of computing")
+            return PageError("html_timeout", f"{name}: no text after {limit:g} s of CPU time")
         if code is None:
             return PageError("html_timeout", f"{name}: no text after {_STALL * limit:g} s")
-        ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+        ended = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
         return PageError("html_failed", f"{name}: the process {ended}")
 
     def _answer(self, page: Page) -> dict[str, str]:
@@ -210,7 +210,7 @@ class Extractor:
         try:
             words = self._exchange(b"", _START_S).get("error")
         except _EndedError as error:
-            words, remedy = f"the process ended with code {error.code} at its start", "run again with memory free"
+            words, remedy = f"the process exited with code {error.code} at start-up", "free some memory, then rerun"
         if words:
             self.close()
             raise ToolError(f"{self._config.extractor} cannot start: {words}", remedy=remedy)

@@ -127,7 +127,7 @@ def _inflated(data: bytes, wbits: int, limit: int) -> bytes:
     try:
         found = engine.decompress(data, limit + 1)
     except zlib.error as error:
-        raise BodyError("broken_archive", f"the body is damaged: {error}") from error
+        raise BodyError("broken_archive", f"the body is corrupt: {error}") from error
     return _bounded(found, limit, ended=engine.eof)
 
 
@@ -136,7 +136,7 @@ def _zstd(data: bytes, limit: int) -> bytes:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data) as reader:
             return _bounded(reader.read(limit + 1), limit, ended=True)
     except zstandard.ZstdError as error:
-        raise BodyError("broken_archive", f"the body is damaged: {error}") from error
+        raise BodyError("broken_archive", f"the body is corrupt: {error}") from error
 
 
 def _brotli(data: bytes, limit: int) -> bytes:
@@ -152,13 +152,13 @@ def _brotli(data: bytes, limit: int) -> bytes:
             size += len(piece)
             piece = b"" if size > limit else engine.process(b"", output_buffer_limit=limit + 1 - size)
     except brotli.error as error:
-        raise BodyError("broken_archive", f"the body is damaged: {error}") from error
+        raise BodyError("broken_archive", f"the body is corrupt: {error}") from error
     return _bounded(b"".join(pieces), limit, ended=engine.is_finished())
 
 
 def _bounded(data: bytes, limit: int, *, ended: bool) -> bytes:
     if len(data) > limit:
-        raise BodyError("too_large", f"the body is more than {limit} bytes when it is decompressed")
+        raise BodyError("too_large", f"the decompressed body is larger than {limit} bytes")
     if not ended:
-        raise BodyError("broken_archive", "the body ends inside its compressed data")
+        raise BodyError("broken_archive", "the compressed body is truncated")
     return data

@@ -23,7 +23,7 @@ def read_huggingface(extent: Extent) -> Iterator[Item]:
         for index, row in enumerate(rows):
             yield Record(index, {**row, **{c: n[row[c]] for c, n in names.items() if row[c] is not None}})
     except Exception as error:  # noqa: BLE001 (a builder raises what it likes; the rows before it stay)
-        yield Fault(index + 1, "bad_value", f"rows from {index + 1} on cannot be read: {error}")
+        yield Fault(index + 1, "bad_value", f"cannot read rows from {index + 1} onwards: {error}")
 
 
 def _open(extent: Extent) -> tuple[Any, dict[str, list[str]]]:
@@ -34,7 +34,7 @@ def _open(extent: Extent) -> tuple[Any, dict[str, list[str]]]:
         raise ConfigError(
             f"datasets cannot load {extent.path} split {extent.source.split}: {error}",
             where=f"ingest.sources, {extent.source.name}",
-            remedy="name a local folder or builder, and its split and kwargs; nothing is fetched",
+            remedy="use a local folder or builder with its split and kwargs; nothing is downloaded",
         ) from error
     features = rows.features or {}
     return rows, {c: f.names for c, f in features.items() if type(f).__name__ == "ClassLabel"}

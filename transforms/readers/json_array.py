@@ -139,7 +139,9 @@ def _end(index: int, scanner: Scanner, extent: Extent) -> Iterator[Item]:
         yield _item(index, *rest, extent)
     elif not closed:
         data = rest[0] if rest else b""
-        yield Fault(index, "bad_json", "the document ends inside an array, object or string", excerpt(data))
+        yield Fault(
+            index, "bad_json", "the document is truncated: an array, object or string is not closed", excerpt(data)
+        )
 
 
 def _item(index: int, element: bytes, size: int, extent: Extent) -> Item:

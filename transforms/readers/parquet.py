@@ -25,7 +25,7 @@ def read_parquet(extent: Extent) -> Iterator[Item]:
                 return
             if twice := _twice(file.schema_arrow.names):
                 if not extent.start:
-                    words = f"column names stand more than once: {', '.join(twice)}; rename them"
+                    words = f"duplicate column names: {', '.join(twice)}; rename them"
                     yield Fault(0, "bad_value", words)
                 return
             counts = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
@@ -37,7 +37,7 @@ def read_parquet(extent: Extent) -> Iterator[Item]:
     except PermissionError as error:
         yield unreadable(error)
     except ERRORS as error:
-        yield Fault(index, "broken_parquet", f"rows from {index} on cannot be read: {error}")
+        yield Fault(index, "broken_parquet", f"cannot read rows from {index} onwards: {error}")
 
 
 def _records(index: int, batch: pa.RecordBatch) -> Iterator[Item]:

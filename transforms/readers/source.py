@@ -50,7 +50,7 @@ class SourceConfig:
         if not re.fullmatch(r"[a-z0-9_-]+", self.name):
             raise ValueError(f"name {self.name!r} may hold only a-z, 0-9, _ and -")
         if not self.paths or "" in self.paths:
-            raise ValueError(f"paths of {self.name} are empty")
+            raise ValueError(f"paths of {self.name} must not be empty")
         unknown = sorted(set(self.columns) - set(FIELDS))
         if unknown:
             raise ValueError(f"columns of {self.name} map unknown fields {unknown}; fields are {', '.join(FIELDS)}")
@@ -64,7 +64,7 @@ def _check_template(template: str) -> None:
     """Raises ValueError for a text template with an unnamed or formatted place."""
     for _, name, form, conversion in string.Formatter().parse(template):
         if name is not None and (not name or form or conversion):
-            raise ValueError(f"text template {template!r} takes places like {{column}} only; {{{{ is a brace")
+            raise ValueError(f"text template {template!r} may only use fields like {{column}}; write {{{{ for a brace")
 
 
 def _check_encoding(name: str) -> None:
@@ -73,7 +73,7 @@ def _check_encoding(name: str) -> None:
         codecs.lookup(name)
         splits = "a\n".encode(name) == b"a\n"
     except (LookupError, UnicodeError) as error:
-        raise ValueError(f"encoding {name!r} is not known") from error
+        raise ValueError(f"unknown encoding {name!r}") from error
     if not splits:
         raise ValueError(f"encoding {name!r} is not supported: convert the files to UTF-8, for example with iconv")
 
@@ -90,7 +90,7 @@ class TextSource:
 
     def __post_init__(self) -> None:
         if not self.columns:
-            raise ValueError(f"columns of {self.name} are empty")
+            raise ValueError(f"columns of {self.name} must not be empty")
         self.source  # noqa: B018 (checks name, paths, columns and encoding)
 
     @property

@@ -61,7 +61,7 @@ def _uris(root: Path, source: TextSource, use: Use) -> list[str]:
     try:
         return list_files(root, source.source)
     except ConfigError as error:
-        what, remedy = str(error).splitlines()[0].removeprefix("source "), f"a relative path begins at {root}"
+        what, remedy = str(error).splitlines()[0].removeprefix("source "), f"relative paths start at {root}"
         raise ConfigError(f"{use.word} {what}", where=use.where, remedy=remedy) from error
 
 
@@ -81,7 +81,7 @@ def _reader(root: Path, source: TextSource, use: Use, uri: str) -> Callable[[Ext
 
 
 def _unreadable(source: TextSource, use: Use, words: str) -> ConfigError:
-    remedy = f"it takes {', '.join(READERS)} files; set `format` where the name does not tell"
+    remedy = f"supported formats are {', '.join(READERS)}; set `format` if the file name does not show it"
     return ConfigError(f"{use.word} {source.name}: {words}", where=use.where, remedy=remedy)
 
 
@@ -118,14 +118,14 @@ def read_rows(
         if missing:
             what = f"{use.word} {source.name}: no row of {uri} has column {', '.join(map(repr, missing))}; {has(seen)}"
             keys = " and ".join(f"`{key}`" for key in dict.fromkeys(missing.values()))
-            raise ConfigError(what, where=use.where, remedy=f"name the columns that are meant in {keys}")
+            raise ConfigError(what, where=use.where, remedy=f"set {keys} to existing columns")
 
 
 def _fault(source: TextSource, use: Use, uri: str, fault: Fault) -> ConfigError | DataError:
     what = f"{use.word} {source.name}: {fault.reason} at {fault.position}: {fault.error}"
     if fault.reason == "missing_column":
-        return ConfigError(f"{what} ({uri})", where=use.where, remedy="name the columns in `columns`")
-    remedy = f"mend or remove the row: a {use.word} is read whole, or what it holds would go unnoticed"
+        return ConfigError(f"{what} ({uri})", where=use.where, remedy="set `columns` to existing columns")
+    remedy = f"fix or remove the row: every row of a {use.word} must be readable"
     return DataError(what, where=uri, remedy=remedy)
 
 

@@ -55,7 +55,7 @@ class Archive:
         if not line:
             return None
         if not _VERSION.match(line):
-            raise _LostError(f"no WARC record begins at byte {offset}")
+            raise _LostError(f"no WARC record starts at byte {offset}")
         fields = self._fields()
         size = fields.get("content-length", "")
         if line.endswith(b"\r\n") and not (size.isascii() and size.isdigit() and len(size) < 19):
@@ -68,7 +68,7 @@ class Archive:
             return self._lines(limit)
         data = self._file.read(min(limit, head.size))
         if len(data) + self._skip(head.size - len(data)) < head.size:
-            raise _LostError(f"the file ends inside the record at byte {head.offset}")
+            raise _LostError(f"the file is truncated inside the record at byte {head.offset}")
         return data, head.size
 
     def _first_line(self) -> tuple[int, bytes]:
@@ -83,7 +83,7 @@ class Archive:
         while (line := self._file.readline(HEADER_BYTES)) not in (b"\r\n", b"\n"):
             found.append(line)
             if not line.endswith(b"\n") or len(found) > _HEADER_LINES:
-                raise _LostError("the file ends inside the header of a record, or the header is damaged")
+                raise _LostError("a record header is truncated or corrupt")
         return headers(found)
 
     def _skip(self, size: int) -> int:
@@ -127,7 +127,7 @@ def read_warc(extent: Extent) -> Iterator[Item]:
                 if wanted and (item := _item(head, data, size, limit)):
                     yield item
     except (BrokenError, _LostError) as error:
-        yield Fault(at, "broken_archive", f"{error}; records from byte {at} on are not read")
+        yield Fault(at, "broken_archive", f"{error}; records from byte {at} onwards are skipped")
     except OSError as error:
         yield unreadable(error, at)
 
@@ -164,7 +164,7 @@ def _item(head: Head, data: bytes, size: int, limit: int) -> Item | None:
     facts = _facts(fields, answer)
     try:
         if fields["warc-type"].lower() == "continuation":
-            raise BodyError("unsupported_format", "a record in segments")
+            raise BodyError("unsupported_format", "a segmented record")
         if status is not None and status >= 400:
             raise BodyError("http_error", f"HTTP status {status}")
         return Record(head.offset, {"text": _page(answer, size, limit), **facts})

@@ -35,7 +35,7 @@ class _NoEndError(BrokenError):
 
 
 class _Header(tarfile.TarInfo):
-    """A header; a damaged one is an error, where `tarfile` would end the archive in silence."""
+    """A header; a damaged one is an error, where `tarfile` would silently end the archive."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> "_Header":
@@ -96,7 +96,7 @@ def read_webdataset(extent: Extent) -> Iterator[Item]:
             yield _item(sample, extent)
             sample = None
         at = sample.position if sample else at
-        yield Fault(at, "broken_archive", f"{error or 'tar: damaged'}; samples from byte {at} on are not read")
+        yield Fault(at, "broken_archive", f"{error or 'tar: corrupt'}; samples from byte {at} onwards are skipped")
         return
     if sample:
         yield _item(sample, extent)
@@ -168,10 +168,10 @@ def _take(sample: _Sample, member: _Member, tar: tarfile.TarFile, limit: int) ->
 def _refused(member: _Member) -> tuple[str, str] | None:
     info = member.info
     if info.name.startswith("/") or ".." in info.name.split("/"):
-        return "unsafe_path", "the name leads out of its folder"
+        return "unsafe_path", "the name points outside its folder"
     if not info.isreg():
         return "unsupported_format", "a link" if info.issym() or info.islnk() else "neither a file nor a folder"
-    return None if member.suffix else ("unsupported_format", "a name without a suffix says not what it is")
+    return None if member.suffix else ("unsupported_format", "a name without a suffix does not show the file type")
 
 
 # A sample's columns.

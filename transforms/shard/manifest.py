@@ -89,7 +89,7 @@ rows = load_dataset("data/shards", split="train")  # this folder; pictures and s
 ## How it was made
 
 Of {samples:,} samples, {planned:,} were selected; not selected: {not_planned}. The order is `{order}` by `score`,
-the weighted mean of the static score and of the gradient score `lqs`; costly rows stand in smaller shards.
+the weighted mean of the static score and the gradient score `lqs`; costly rows are in smaller shards.
 
 | | |
 |---|---|

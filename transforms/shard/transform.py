@@ -32,13 +32,23 @@ READS = {
     "static": ["static_score"],
     "lqs": ["lqs"],
 }
-SPEC = ("rank", "sample_id", "part", "row", "band", "tokens", "flops", "bytes", "score")  # what a shard's bytes hang on
+SPEC = (
+    "rank",
+    "sample_id",
+    "part",
+    "row",
+    "band",
+    "tokens",
+    "flops",
+    "bytes",
+    "score",
+)  # what a shard's bytes depend on
 PLANNED = ("score", "band", "tokens", "flops")  # columns of a shard that come from the plan
 _UNPACKED = pa.schema([pa.field("rank", pa.int64()), *(f for f in schemas.SHARDS if f.name not in PLANNED)])
 _COLUMNS = {f"{folder}.{c}": "text" if c == "clean_text" else c for folder, cs in READS.items() for c in cs}
 # Where few values repeat; elsewhere, above all in media bytes, looking for repeats costs and finds none.
 _DICTIONARY = ["source", "uri", "source_digest", "modality", "codec", "label", "domain", "language", "band"]
-_STALE = "run the stages again from the one that changed: gradsift run"
+_STALE = "rerun the stages that changed: gradsift run"
 
 
 class ShardTask(NamedTuple):
@@ -126,7 +136,7 @@ def _piece(path: Path, first: int, last: int) -> pa.RecordBatch:
         with pa.memory_map(str(path)) as source:
             batch = pa.ipc.open_file(source).get_batch(0)
     except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(f"cannot read an unpacked part: {error}", where=str(path), remedy="run it again") from error
+        raise DataError(f"cannot read an unpacked part: {error}", where=str(path), remedy="rerun it") from error
     start, end = np.searchsorted(batch["rank"].to_numpy(), [first, last + 1]).tolist()
     return pa.ipc.read_record_batch(batch.slice(start, end - start).serialize(), batch.schema)
 

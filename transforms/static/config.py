@@ -44,7 +44,9 @@ class StaticConfig:
         wanted = {d: len(DIMENSIONS) - 1 - k for k, d in enumerate(DIMENSIONS[:-1])}
         if set(self.ahp) != set(wanted):
             missing, unknown = sorted(set(wanted) - set(self.ahp)), sorted(set(self.ahp) - set(wanted))
-            raise ValueError(f"ahp needs one row a dimension but the last: missing {missing}, unknown {unknown}")
+            raise ValueError(
+                f"ahp needs one row for each dimension except the last: missing {missing}, unknown {unknown}"
+            )
         for dimension, row in self.ahp.items():
             if len(row) != wanted[dimension]:
                 raise ValueError(f"ahp.{dimension} has {len(row)} values, must have {wanted[dimension]}")

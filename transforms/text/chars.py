@@ -36,7 +36,7 @@ def mixed(state: int, value: int) -> int:
 
 @kernel
 def avalanche(state: Any) -> Any:
-    """Returns a uint64 of which every bit hangs on every bit of `state` (the last step of SplitMix64)."""
+    """Returns a uint64 in which every bit depends on every bit of `state` (the last step of SplitMix64)."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return state ^ (state >> np.uint64(31))

@@ -50,7 +50,7 @@ def _breaker() -> Any:
         from icu4py.locale import Locale
     except ImportError as error:
         raise ToolError(
-            "the dictionary of words is not installed", where="clean.words", remedy="pip install icu4py"
+            "the word segmentation dictionary is not installed", where="clean.words", remedy="pip install icu4py"
         ) from error
     root = Locale("und")
     return lambda text: WordBreaker(text, root)

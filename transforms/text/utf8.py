@@ -1,4 +1,4 @@
-"""The bytes of an Arrow string array, as kernels want them."""
+"""The bytes of an Arrow string array, in the form kernels take."""
 
 from typing import Any, NamedTuple
 

@@ -43,7 +43,7 @@ def test_the_twelve_dimensions_come_with_weights_that_sum_to_one(project: Projec
     assert sum(weights) == pytest.approx(1, abs=0.01)
     picture = lines(project, "s08")
     assert "length 0.500 weight 1.000 measured 3" in picture
-    assert any(line.startswith("not defined here lexical diversity, rare words") for line in picture)
+    assert any(line.startswith("not defined lexical diversity, rare words") for line in picture)
 
 
 def test_text_cannot_steer_the_terminal(project: Project) -> None:
@@ -57,13 +57,13 @@ def test_a_row_that_failed_rules(project: Project) -> None:
     assert "clean: dropped, gopher_short_doc, gopher_few_stop_words" in found
     assert "✗ gopher_short_doc 2 (keeps ≥ 50) the text has too few words (clean.gopher.min_words)" in found
     assert "✓ gopher_few_alpha 0.98 (keeps ≥ 0.8)" in found
-    assert "dedup: not judged, dropped before" in found
+    assert "dedup: skipped, dropped by an earlier stage" in found
     assert found[-1] == "end: dropped by clean, gopher_short_doc, gopher_few_stop_words"
 
 
 def test_a_rule_that_does_not_apply(project: Project) -> None:
     assert "– gopher_few_stop_words not measured" in lines(project, "s07")
-    assert "– no rule measures a row of this kind" in lines(project, "s08")
+    assert "– no rule applies to this kind of row" in lines(project, "s08")
 
 
 def test_a_duplicate_names_the_row_that_stayed(project: Project) -> None:
@@ -74,7 +74,7 @@ def test_a_duplicate_names_the_row_that_stayed(project: Project) -> None:
 
 def test_a_row_of_low_quality(project: Project) -> None:
     found = lines(project, "s03")
-    assert any(line.startswith("✗ low_quality 0.12 (keeps ≥ 0.5) the model finds") for line in found)
+    assert any(line.startswith("✗ low_quality 0.12 (keeps ≥ 0.5) the quality score is too low") for line in found)
     assert found[-1] == "end: dropped by quality, low_quality"
 
 
@@ -87,8 +87,8 @@ def test_a_row_that_the_plan_did_not_select(project: Project) -> None:
 def test_a_row_that_was_read_in_part_shows_what_was_lost(project: Project) -> None:
     found = lines(project, "s09")
     assert "reject clips/b.mp4:0" in found
-    assert "reason broken_audio: the sound does not decode" in found
-    assert "read in part yes, and that part is a sample" in found
+    assert "reason broken_audio: the audio cannot be decoded" in found
+    assert "partly read yes; what was read became a sample" in found
     assert "end: shard 1, position 1" in found
 
 
@@ -98,15 +98,15 @@ def test_a_reject_tells_its_reason_and_the_decoders_words(project: Project, want
         "reject clips/broken.mp4:0",
         "source media",
         "stage ingest",
-        "reason broken_video: the video does not decode",
+        "reason broken_video: the video cannot be decoded",
         "error ffmpeg ended with 183",
-        "decoder's last words moov atom not found",
-        "read in part no",
+        "decoder output moov atom not found",
+        "partly read no",
     ]
 
 
 def test_a_row_of_a_file_is_found_by_its_position(project: Project) -> None:
-    assert "reason bad_json: the line is not JSON" in lines(project, "web.jsonl:99")
+    assert "reason bad_json: the line is not valid JSON" in lines(project, "web.jsonl:99")
     assert lines(project, "web.jsonl:3")[0] == "sample s03"
     assert lines(project, "pics/a.jpg")[0] == "sample s08"
     assert len([line for line in lines(project, "all_bad.jsonl") if line.startswith("reject ")]) == 2
@@ -114,14 +114,14 @@ def test_a_row_of_a_file_is_found_by_its_position(project: Project) -> None:
 
 def test_a_beginning_is_enough_where_it_is_unique(project: Project) -> None:
     assert lines(project, "s1")[0] == "sample s10"
-    with pytest.raises(ConfigError, match=r"(?s)'s0' names more than one.*s00, s01"):
+    with pytest.raises(ConfigError, match=r"(?s)'s0' matches more than one.*s00, s01"):
         explain(project, "s0")
     with pytest.raises(ConfigError, match="more than one"):
         explain(project, "web.jsonl")
 
 
 def test_an_unknown_id_comes_with_the_nearest(project: Project) -> None:
-    with pytest.raises(ConfigError, match="nearest ids are s07") as caught:
+    with pytest.raises(ConfigError, match="closest ids are s07") as caught:
         explain(project, "x07")
     assert caught.value.exit_code == 2
     with pytest.raises(ConfigError, match="no sample or reject"):
@@ -131,9 +131,9 @@ def test_an_unknown_id_comes_with_the_nearest(project: Project) -> None:
 @pytest.mark.parametrize("until", ["samples", "clean", "dedup", "quality", "tokens", "static", "lqs"])
 def test_a_half_finished_run_tells_what_is_known(tmp_path: Path, until: str) -> None:
     project = builders.complete_project(tmp_path, until=until)
-    assert lines(project, "s00")[-1] == "end: kept so far; there is no plan yet"
+    assert lines(project, "s00")[-1] == "end: kept so far; not planned yet"
     assert lines(project, "s06")[-1] == (
-        "end: kept so far; there is no plan yet" if until == "samples" else "end: dropped by clean, empty"
+        "end: kept so far; not planned yet" if until == "samples" else "end: dropped by clean, empty"
     )
 
 

@@ -131,7 +131,7 @@ def test_a_head_that_cannot_be_read_is_one_line(scored: Path, tmp_path: Path, ha
     found = again(scored, tmp_path)
     harm(tmp_path / "data/quality/head/head.safetensors")
     told = lines(found, LONG)
-    assert [line[:47] for line in starting(told, "values")] == ["values not shown: no quality head can be read: "]
+    assert [line[:48] for line in starting(told, "values")] == ["values not shown: cannot read the quality head: "]
     assert starting(told, "window ")
     assert not starting(told, "↓")
 
@@ -193,7 +193,7 @@ def test_an_excerpt_is_one_line_that_cannot_steer_the_terminal() -> None:
     assert list(found) == [1]
     assert "␛[31m on the hills. Rain  falls" in found[1]
     assert len(found[1]) == EXCERPT_CHARS
-    with pytest.raises(DataError, match="have changed since"):
+    with pytest.raises(DataError, match="changed after this row was scored"):
         excerpts(tokenizer, config, scored, text[:100], [1])
 
 

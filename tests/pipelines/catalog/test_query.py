@@ -119,7 +119,7 @@ def test_a_mistake_comes_with_duckdbs_words_and_what_there_is(project: Project) 
         ask(project, "SELECT nonsense FROM samples_all")
     assert "samples_all" in str(caught.value)
     assert caught.value.exit_code == 2
-    with pytest.raises(ConfigError, match=r"views so far: .*rejects"):
+    with pytest.raises(ConfigError, match=r"views: .*rejects"):
         ask(project, "SELECT * FROM nowhere")
     with pytest.raises(ConfigError, match="top_lqs"):
         ask(project, "top_lsq")
@@ -127,7 +127,7 @@ def test_a_mistake_comes_with_duckdbs_words_and_what_there_is(project: Project) 
 
 def test_a_query_of_a_stage_that_has_not_run_says_so(tmp_path: Path) -> None:
     project = builders.complete_project(tmp_path, until="clean")
-    with pytest.raises(ConfigError, match="others come with their stages"):
+    with pytest.raises(ConfigError, match="later stages add more views"):
         ask(project, "top_lqs")
     assert ask(project, "sources")
 
@@ -163,7 +163,7 @@ def test_json_is_one_array_of_objects(project: Project) -> None:
     assert found[0]["n"] is None
     assert isinstance(found[0]["s"], int)
     assert json.loads(rendered(project, "SELECT 1 AS a WHERE false", results.write_json)) == []
-    with pytest.raises(ConfigError, match="two columns are named a"):
+    with pytest.raises(ConfigError, match="duplicate column names: a"):
         rendered(project, "SELECT 1 AS a, 2 AS a", results.write_json)
 
 

@@ -90,13 +90,13 @@ def test_what_chooses_nothing_or_is_no_condition(project: Project, where: str, w
 
 def test_without_sketches(tmp_path: Path) -> None:
     bare = scored_corpus.write(tmp_path, ROWS[:3], 10)
-    with pytest.raises(DataError, match=r"(?s)no sketches.*gradients.sketch.keep"):
+    with pytest.raises(DataError, match=r"(?s)no gradient sketches.*gradients.sketch.keep"):
         rescore.rescore(bare, "true")
 
 
 def test_too_many_pairs_are_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rescore, "MAX_CHOSEN", 5)
-    with pytest.raises(ConfigError, match=r"(?s)48 rows are chosen.*5 at most"):
+    with pytest.raises(ConfigError, match=r"(?s)48 rows match; at most 5"):
         rescore.duplicates(project, "true", 0.9)
 
 

@@ -119,7 +119,7 @@ def test_tokens_that_nobody_can_estimate_are_unknown(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"gopher_short_dok": 1}, "do you mean gopher_short_doc"), ({"short_doc": 1}, "do you mean gopher_short_doc"),
+        ({"gopher_short_dok": 1}, "did you mean gopher_short_doc"), ({"short_doc": 1}, "did you mean gopher_short_doc"),
         ({"zzz": 1}, "no such rule: zzz"), ({"empty": 1}, "the reason empty has no threshold"),
         ({"gopher_short_doc": 30.5}, r"clean\.gopher\.min_words: .*not 30\.5"),
         ({"gopher_short_doc": 10**9}, "is above max_words"), ({"gopher_short_doc": -1}, "at least 0, not -1"),
@@ -134,9 +134,9 @@ def test_what_cannot_be_asked_says_why(project: Project, wanted: dict[str, float
 def test_pairs_are_checked() -> None:
     assert whatif.changes(["a", "b"], [1.0, 2.0]) == {"a": 1.0, "b": 2.0}
     for rules, thresholds in (([], []), (["a"], []), (["a"], [1.0, 2.0])):
-        with pytest.raises(ConfigError, match="wants pairs"):
+        with pytest.raises(ConfigError, match="needs one --threshold per --rule"):
             whatif.changes(rules, thresholds)
-    with pytest.raises(ConfigError, match="one threshold at a time: a"):
+    with pytest.raises(ConfigError, match="a rule takes one threshold: a"):
         whatif.changes(["a", "a"], [1.0, 2.0])
 
 
@@ -152,5 +152,5 @@ def test_the_command_prints_a_table_csv_or_json(project: Project, capsys: pytest
     query.main(path, "whatif", **{**PLAIN, "csv": True}, **pair)
     assert capsys.readouterr().out.startswith("source,rows,kept_now")
     assert "whatif" in query.listing()
-    with pytest.raises(ConfigError, match="belong to whatif"):
+    with pytest.raises(ConfigError, match="apply only to `whatif`"):
         query.main(path, "drops", **PLAIN, **pair)

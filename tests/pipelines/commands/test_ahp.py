@@ -14,7 +14,7 @@ from support.places import SHIPPED
 from pipelines.commands import ahp
 from pipelines.core import params
 from scoring.core.errors import ConfigError
-from scoring.static.ahp import mend, priorities, reciprocal, snapped, with_entries
+from scoring.static.ahp import priorities, reciprocal, repair, snapped, with_entries
 from scoring.static.dimensions import DIMENSIONS
 from transforms.static.config import StaticConfig
 
@@ -55,9 +55,9 @@ def test_a_contradiction_is_named_and_its_fix_is_accepted(tmp_path: Path) -> Non
         params.read(path).section("static", StaticConfig)
     found = command.within(tmp_path, "ahp")
     assert found.returncode == 2
-    assert "contradict each other" in found.stderr
-    assert "remedy: paste the proposal" in found.stderr
-    assert "consistent would be" in found.stdout
+    assert "the pairwise judgements are inconsistent" in found.stderr
+    assert "remedy: replace static.ahp with the proposal" in found.stderr
+    assert "a consistent value is" in found.stdout
     assert "# " in found.stdout
     config = pasted(tmp_path, found.stdout)
     assert config.priorities.consistency_ratio <= 0.1
@@ -71,11 +71,11 @@ def test_one_turned_judgement_is_turned_back() -> None:
     weights = np.arange(12, 0, -1.0)
     matrix = weights[:, None] / weights
     wrong = with_entries(matrix, {(0, 8): 1 / 9, (2, 3): 1.5})
-    changes = mend(wrong, max_ratio=0.01)
+    changes = repair(wrong, max_ratio=0.01)
     assert changes is not None
     assert list(changes) == [(0, 8)]
     assert changes[0, 8] == pytest.approx(3.0, abs=0.5)
-    assert mend(matrix, max_ratio=0.1) == {}
+    assert repair(matrix, max_ratio=0.1) == {}
 
 
 JUDGEMENTS = st.sampled_from([1 / 9, 1 / 7, 1 / 3, 1, 2, 5, 9])
@@ -86,7 +86,7 @@ JUDGEMENTS = st.sampled_from([1 / 9, 1 / 7, 1 / 3, 1, 2, 5, 9])
 def test_a_fix_holds_whatever_the_judgements(values: list[float]) -> None:
     left = iter(values)
     matrix = reciprocal([[next(left) for _ in range(k)] for k in range(11, 0, -1)])
-    changes = mend(matrix, max_ratio=0.1)
+    changes = repair(matrix, max_ratio=0.1)
     assert changes is not None
     assert priorities(with_entries(matrix, changes)).consistency_ratio <= 0.1
     for entry in changes:  # none is spare
@@ -114,12 +114,12 @@ def test_importances_become_a_consistent_matrix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said", "remedy"),
     [
-        ("lenght=3", "no dimension 'lenght'", "use length, lexical_diversity"),
-        ("length", "no importance ''", "such as length=3"),
-        ("length=much", "no importance 'much'", "such as length=3"),
-        ("length=nan", "no importance 'nan'", "such as length=3"),
-        ("length=-1", "no importance '-1'", "such as length=3"),
-        ("length=20", "more than 9 times apart", "within 9 times"),
+        ("lenght=3", "unknown dimension 'lenght'", "use length, lexical_diversity"),
+        ("length", "importance '' is not a positive number", "such as length=3"),
+        ("length=much", "importance 'much' is not a positive number", "such as length=3"),
+        ("length=nan", "importance 'nan' is not a positive number", "such as length=3"),
+        ("length=-1", "importance '-1' is not a positive number", "such as length=3"),
+        ("length=20", "more than 9 times apart", "within a factor of 9"),
     ],
 )
 def test_importances_that_make_no_matrix(tmp_path: Path, given: str, said: str, remedy: str) -> None:
@@ -152,7 +152,7 @@ def test_a_bound_that_no_judgement_keeps_has_no_fix(tmp_path: Path) -> None:
     project(tmp_path, CLASHING, max_consistency_ratio=1e-9)
     found = command.within(tmp_path, "ahp")
     assert found.returncode == 2
-    assert "no change of single entries helps" in found.stderr
+    assert "changing a few entries is not enough" in found.stderr
     assert "ahp:" not in found.stdout
 
 

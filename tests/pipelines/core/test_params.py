@@ -57,7 +57,7 @@ def test_a_slip_is_named_by_its_dotted_path(tmp_path: Path, path: str, value: ob
     [
         ("a: [", "cannot read"),
         ("- 1", "not a mapping"),
-        ("plan: {}\nplan: {}\n", "key given twice: plan"),
+        ("plan: {}\nplan: {}\n", "duplicate key: plan"),
         ("", "not a mapping"),
     ],
 )

@@ -106,7 +106,7 @@ def test_an_error_of_a_worker_reaches_the_user_whole(
     )
     said = capsys.readouterr().err
     assert code == 1
-    assert said.strip().endswith(f"gradsift count: bad value 7\n  where: {bad}\n  remedy: mend it")
+    assert said.strip().endswith(f"gradsift count: bad value 7\n  where: {bad}\n  remedy: fix it")
     assert "Traceback" not in said
 
 
@@ -146,7 +146,7 @@ def test_a_bug_is_not_dressed_up_as_a_user_error() -> None:
         stage.guard("x", action)
 
 
-@pytest.mark.parametrize(("engine", "said"), [("nosuch", "no such engine"), ("DirectRunner", "from the network")])
+@pytest.mark.parametrize(("engine", "said"), [("nosuch", "unknown engine"), ("DirectRunner", "from the network")])
 def test_an_engine_that_cannot_be_used_is_a_configuration_error(tmp_path: Path, engine: str, said: str) -> None:
     stages.samples(tmp_path, 1)
     with pytest.raises(ConfigError, match=said):

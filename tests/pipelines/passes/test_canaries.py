@@ -77,7 +77,7 @@ def test_a_second_run_scores_no_canary_again(root: Path) -> None:
 
 
 def test_a_score_below_the_bar_fails_and_leaves_its_figures(root: Path) -> None:
-    with pytest.raises(DataError, match=r"(?s)does not tell good rows from junk.*min_canary_auc.*remedy"):
+    with pytest.raises(DataError, match=r"(?s)cannot separate junk from good rows.*min_canary_auc.*remedy"):
         lqs.run(reopened(root, lqs__min_canary_auc=1.0))
     assert set(metrics(root)["canary_auc"]) == KINDS
 
@@ -97,7 +97,7 @@ def test_labelled_rows_are_compared_with_labelled_rows(root: Path) -> None:
 @pytest.mark.parametrize(
     ("labelled", "error", "words"),
     [
-        ({"paths": ["gone.jsonl"]}, ConfigError, "matches no file"),
+        ({"paths": ["gone.jsonl"]}, ConfigError, "matches no files"),
         ({"label": "nope"}, ConfigError, "no row of .* has column 'nope'"),
         ({"good_labels": ["9"]}, ConfigError, r"(?s)all 2 rows of pages are bad.*good_labels"),
         ({"good_labels": ["0", "1"]}, ConfigError, "all 2 rows of pages are good"),

@@ -227,7 +227,11 @@ def test_doctor_looks_for_the_models(again: Path, capsys: pytest.CaptureFixture[
     [
         ({**KIND, "model": "nowhere"}, ToolError, "quality.also.kind: model 'nowhere' is neither a folder"),
         ({**KIND, "good_labels": ["z"]}, ConfigError, r"none of quality.also.kind.good_labels \['z'\]; it has \['a'"),
-        ({**KIND, "window_tokens": 63}, ConfigError, "quality.also.kind.window_tokens is 63, but the model takes 62"),
+        (
+            {**KIND, "window_tokens": 63},
+            ConfigError,
+            "quality.also.kind.window_tokens is 63, but the model accepts at most 62",
+        ),
     ],
 )
 def test_faults_name_the_entry(again: Path, entry: dict[str, Any], kind: type[Exception], message: str) -> None:
@@ -239,12 +243,12 @@ def test_faults_name_the_entry(again: Path, entry: dict[str, Any], kind: type[Ex
 @pytest.mark.parametrize(
     ("also", "message"),
     [
-        ([{**EDU, "name": "Edu"}], r"quality.also\[0\]: name must be small letters"),
-        ([{**EDU, "name": "windows"}], "also.windows: there is another column windows"),
-        ([{**EDU, "name": "quality"}], "also.quality: there is another column quality"),
-        ([{**EDU, "name": "tokens"}], "also.tokens: there is another column tokens"),
-        ([EDU, EDU], "also.edu: there is another column edu"),
-        ([EDU, {**KIND, "name": "edu_label"}], "there is another column edu_label"),
+        ([{**EDU, "name": "Edu"}], r"quality.also\[0\]: name must be lower-case letters"),
+        ([{**EDU, "name": "windows"}], "also.windows: column windows already exists"),
+        ([{**EDU, "name": "quality"}], "also.quality: column quality already exists"),
+        ([{**EDU, "name": "tokens"}], "also.tokens: column tokens already exists"),
+        ([EDU, EDU], "also.edu: column edu already exists"),
+        ([EDU, {**KIND, "name": "edu_label"}], "column edu_label already exists"),
         ([{**EDU, "window_tokens": 0}], "also.edu: window_tokens must be at least 1, not 0"),
         ([{**EDU, "min_score": 3}], r"quality.also\[0\].min_score: unknown key"),
     ],

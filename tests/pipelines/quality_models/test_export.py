@@ -68,7 +68,7 @@ def test_the_stage_scores_with_what_is_written_as_the_card_tells(main: Path, tmp
     assert card["rows"] == 12
     assert card["largest_difference"] == pytest.approx(np.abs(wanted - found).max(), abs=2e-6)
     assert 0 < card["largest_difference"] < 0.1
-    assert f"Spearman {card['spearman']:.3f} with torch on 12 rows" in out.stdout
+    assert f"Spearman {card['spearman']:.3f} against torch on 12 rows" in out.stdout
     assert np.abs(scores(project(tmp_path, model="onnx/mine/model.onnx")) - wanted).max() < 1e-5
 
 
@@ -82,10 +82,10 @@ def test_rows_are_a_sample(main: Path, tmp_path: Path) -> None:
     ("arguments", "values", "rows", "code", "words"),
     [
         (["--rows", "0"], {}, 2, 2, "--rows is 0"),
-        ([], {}, 0, 1, "no kept row has text"),
-        ([], {"head": "fitted", "min_quality": 0.5}, 2, 2, "no quality head can be read"),
+        ([], {}, 0, 1, "no kept rows have text"),
+        ([], {"head": "fitted", "min_quality": 0.5}, 2, 2, "cannot read the quality head"),
         (["--model", "nothing/here"], {}, 2, 3, "nothing/here"),
-        (["--out", "main"], {"model": "main"}, 2, 2, "the model lies in the --out folder"),
+        (["--out", "main"], {"model": "main"}, 2, 2, "the model is inside the --out folder"),
     ],
 )
 def test_what_is_refused_leaves_no_file(

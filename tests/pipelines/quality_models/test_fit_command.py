@@ -94,7 +94,7 @@ def test_the_model_card_tells_data_figures_and_use(fitted: Path) -> None:
     text = (fitted / "heads/mine/README.md").read_text()
     for words in (
         "quality: {head: heads/mine}", "`labels.jsonl`, digest", "Cross-validation, 3 folds", "Test: test.jsonl",
-        "length alone", "both: this head", "calibration error", "mean P(good)", "AUC by language", "| en |",
+        "length only", "both: this head", "calibration error", "mean P(good)", "AUC by language", "| en |",
     ):  # fmt: skip
         assert words in text, text
 
@@ -120,17 +120,20 @@ def test_the_stage_scores_with_the_head(fitted: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["labels.jsonl", "--good", "splendid"], "all labels are of one class: 0 good, 40 other"),
+        (["labels.jsonl", "--good", "splendid"], "all labels belong to one class: 0 good, 40 other"),
         (["few.jsonl", "--good", "fine"], "too few labelled rows: 5 good, 5 other"),
         (["labels.jsonl", "--label", "verdict"], "LABELS labels.jsonl(.|\n)*--label"),
         (["labels.jsonl", "--text", "body"], "'body'(.|\n)*--text"),
         (["labels.jsonl", "--annotator", "judge"], "'judge'(.|\n)*--annotator"),
         (["labels.jsonl", "--format", "xml"], "xml"),
-        (["missing.jsonl"], "matches no file"),
-        (["labels.jsonl", "--good", "fine", "--test", "both.jsonl"], "20 texts of the test .* such as '"),
-        (["labels.jsonl", "--unfreeze", "1"], "--unfreeze without --test"),
-        ([], "neither LABELS nor --teacher"),
-        (["labels.jsonl", "--teacher", "tiny"], "LABELS and --teacher are both given"),
+        (["missing.jsonl"], "matches no files"),
+        (
+            ["labels.jsonl", "--good", "fine", "--test", "both.jsonl"],
+            "20 test texts are also in the training data, such as '",
+        ),
+        (["labels.jsonl", "--unfreeze", "1"], "--unfreeze needs --test"),
+        ([], "either LABELS or --teacher is required"),
+        (["labels.jsonl", "--teacher", "tiny"], "LABELS and --teacher are mutually exclusive"),
         (["labels.jsonl", "--threshold", "0.5"], "--threshold without --teacher"),
         (["--teacher", "tiny", "--rows", "0"], "--rows is 0"),
         (["--teacher", "tiny", "--min-spearman", "2"], "--min-spearman is 2"),
@@ -153,15 +156,15 @@ def test_foreign_files_are_never_overwritten(tmp_path: Path, name: str) -> None:
     path = tmp_path / "heads/mine" / name
     path.parent.mkdir(parents=True)
     path.write_text("mine")
-    refused(fit(tmp_path, "labels.jsonl", "--good", "fine"), f"1 files that are no part of an earlier head: {name}")
+    refused(fit(tmp_path, "labels.jsonl", "--good", "fine"), f"1 files that do not belong to an earlier head: {name}")
     assert path.read_text() == "mine"
 
 
 def test_a_foreign_file_beside_a_head_is_one_too(fitted: Path, tmp_path: Path) -> None:
     shutil.copytree(fitted, tmp_path, dirs_exist_ok=True)
     (tmp_path / "heads/mine/notes.txt").write_text("mine")
-    refused(fit(tmp_path, "labels.jsonl", "--good", "fine"), "no part of an earlier head: notes.txt")
-    refused(fit(tmp_path, "labels.jsonl", "--good", "fine", out="labels.jsonl"), "--out is no folder")
+    refused(fit(tmp_path, "labels.jsonl", "--good", "fine"), "do not belong to an earlier head: notes.txt")
+    refused(fit(tmp_path, "labels.jsonl", "--good", "fine", out="labels.jsonl"), "--out is not a folder")
 
 
 def test_a_poor_head_and_judges_at_odds_are_refused(tmp_path: Path) -> None:
@@ -204,7 +207,7 @@ def test_the_last_layers_are_trained_and_saved_in_float32_whatever_scores(tmp_pa
     changed_layers(folder / "encoder")
     assert fit(tmp_path, *arguments).returncode == 0
     assert contents(folder) == first
-    refused(fit(tmp_path, "labels.jsonl", "--model", "heads/mine/encoder"), "the model lies in the --out folder")
+    refused(fit(tmp_path, "labels.jsonl", "--model", "heads/mine/encoder"), "the model is inside the --out folder")
     found = make(tmp_path, model="heads/mine/encoder", head="heads/mine", dtype="bfloat16")
     prose.write_corpus(found, [prose.paragraphs()[200]], part_rows=1)
     quality.run(found)
@@ -251,13 +254,13 @@ def test_a_regressor_needs_a_threshold_and_a_head_that_agrees(tmp_path: Path) ->
     corpus(tmp_path)
     prose.classifier(tmp_path / "scores", ["score"])
     arguments = ["--teacher", "scores", "--rows", "110", "--min-spearman", "-1"]
-    refused(fit(tmp_path, *arguments), "a regressor(.|\n)*--threshold")
+    refused(fit(tmp_path, *arguments), "a regression model(.|\n)*--threshold")
     out = fit(tmp_path, *arguments, "--threshold", "1e9")
-    refused(out, "calls 0 of 110 rows good; 25 good and as many others")
+    refused(out, "calls 0 of 110 rows good; 25 good and 25 other")
     median = re.search(r"quartiles of its scores: [^,]+, [^,]+, ([^,]+),", out.stderr)
     assert median
     out = fit(tmp_path, *arguments[:-1], "1", "--threshold", median[1])
-    refused(out, r"Spearman -?0\.\d+ on \d+ unseen rows(.|\n)*nothing is written", code=1)
+    refused(out, r"Spearman -?0\.\d+ on \d+ unseen rows(.|\n)*nothing was written", code=1)
     assert not (tmp_path / "heads").exists()
 
 

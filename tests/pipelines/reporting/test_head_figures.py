@@ -17,7 +17,7 @@ from pipelines.reporting.score_figures import models
 from scoring.quality import figures as quality_figures
 from scoring.quality.head import Fitted
 
-TITLES = ("Does the quality head earn its place?", "Where is the quality head weak?")
+TITLES = ("Is the quality head better than simple baselines?", "Where is the quality head weak?")
 WITHOUT = [
     {},
     {"kept": 4},
@@ -58,17 +58,17 @@ def drawn(figure: Figure | None) -> Figure:
 def test_the_four_ways_are_a_row_each(project: Project) -> None:
     own = head()
     found = drawn(ways(sight(project, head=own)))
-    assert list(found.columns) == ["judged by", "AUC", "F1", "calibration error", "AUC at like length"]
+    assert list(found.columns) == ["features", "AUC", "F1", "calibration error", "AUC at equal length"]
     assert [row[0] for row in found.rows] == [
-        "length alone",
-        "values of the text",
-        "the encoder alone",
-        "both: the head",
+        "length only",
+        "text statistics",
+        "encoder only",
+        "head (both)",
     ]
     names = ("auc", "f1", "calibration_error", "auc_at_like_length")
     assert list(found.rows[3][1:]) == [f"{own['ways']['both'][name]:.3f}" for name in names]
     best = max(own["ways"][way]["auc"] for way in ("length", "rules", "model"))
-    assert f"{own['ways']['both']['auc'] - best:+.3f} against the best single way" in found.note
+    assert f"{own['ways']['both']['auc'] - best:+.3f} against the best single baseline" in found.note
     assert "80 rows with weak labels" in found.note
     assert "Krippendorff" not in found.note
 
@@ -85,7 +85,7 @@ def test_a_head_worse_than_its_parts_says_so(project: Project) -> None:
     own["ways"]["model"]["auc"] = own["ways"]["both"]["auc"] + 0.05
     own["ways"]["both"]["auc_at_like_length"] = None
     found = drawn(ways(sight(project, head=own)))
-    assert "−0.050 against the best single way (the encoder alone)" in found.note
+    assert "−0.050 against the best single baseline (encoder only)" in found.note
     assert found.rows[3][-1] == "–"
 
 
@@ -102,7 +102,7 @@ def test_many_groups_are_cut(project: Project) -> None:
     many = {f"site{k}": {**aucs, "both": 1 - k / 100} for k in range(LISTED + 5)}
     found = drawn(groups(sight(project, head=head(auc_by_domain=many, auc_by_language={}))))
     assert (len(found.rows), found.rows[0][0]) == (LISTED, f"site{LISTED + 4}")
-    assert f"The {LISTED} lowest of {LISTED + 5}" in found.note
+    assert f"The lowest {LISTED} of {LISTED + 5}" in found.note
     assert groups(sight(project, head=head(auc_by_domain={}, auc_by_language={}))) is None
 
 

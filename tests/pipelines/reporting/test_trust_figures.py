@@ -46,14 +46,14 @@ def test_stability_says_what_changed_and_how_alike_rows_rank(project: Project) -
     found = dict(map(tuple, stability(sight(project)).rows))
     assert found["loss at checkpoints 2 and 3"] == "constant"
     assert found["grad norm at checkpoints 1 and 2"] == "0.800"
-    assert found["cosine with the target: int8 sketches and exact"] == "0.981"
+    assert found["cosine with the target: int8 sketch vs. exact"] == "0.981"
     assert len(found) == 7
 
 
 @pytest.mark.parametrize(
     ("name", "figure", "metrics", "words"),
     [
-        ("lqs", canaries, None, "lqs has not run"), ("lqs", canaries, {"canary_auc_by_signal": {}}, "not tried"),
+        ("lqs", canaries, None, "lqs has not run"), ("lqs", canaries, {"canary_auc_by_signal": {}}, "did not run"),
         ("gradients", stability, None, "gradients has not run"), ("gradients", stability, {"rows": 0}, "Too few rows"),
     ],
 )  # fmt: skip

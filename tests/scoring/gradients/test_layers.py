@@ -66,7 +66,7 @@ def test_poolers_are_not_scored() -> None:
 
 
 def test_a_model_without_linear_layers_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no linear layer"):
+    with pytest.raises(ConfigError, match="no linear layers"):
         scored_layers(torch.nn.Embedding(3, 3), "all")
 
 
@@ -79,14 +79,14 @@ def test_two_layers_with_one_weight_are_refused() -> None:
 
 def test_experts_are_refused() -> None:
     model = MixtralForCausalLM(MixtralConfig(**SIZES, num_key_value_heads=2, num_local_experts=2))
-    with pytest.raises(ConfigError, match="is not that of a linear layer"):
+    with pytest.raises(ConfigError, match="does not belong to a linear layer"):
         scored_layers(model, "all")
 
 
 def test_blocks_that_share_their_weights_are_refused() -> None:
     model = AlbertForMaskedLM(AlbertConfig(**SIZES, embedding_size=8)).eval()
     layers = scored_layers(model, "all")
-    with pytest.raises(ConfigError, match="used twice in one pass"):
+    with pytest.raises(ConfigError, match="used twice in one forward pass"):
         gradients.score(model, [[3, 4, 5]], layers, {}, batch_tokens=9, objective=Objective(mask_id=1))
 
 

@@ -193,7 +193,7 @@ def test_layers_that_mix_rows_are_refused() -> None:
             return found
 
     model = Mixed()
-    with pytest.raises(ConfigError, match="layer flat sees inputs of shape"):
+    with pytest.raises(ConfigError, match="layer flat has inputs of shape"):
         gradients.score(model, [[1, 2]], scored_layers(model, "all"), {}, batch_tokens=10)
 
 

@@ -156,17 +156,20 @@ def test_no_more_than_max_rows_are_fitted() -> None:
 def test_noise_is_refused() -> None:
     features, scores = problem()
     noise = np.random.default_rng(9).permutation(scores)
-    wanted = r"(?s)cannot be predicted: Spearman -?0\.\d+ over \d+ rows.*min_spearman: 0\.5.*remedy: raise gradients"
+    wanted = (
+        r"(?s)held-out Spearman of the predicted scores is too low: -?0\.\d+ over \d+ rows.*"
+        r"min_spearman: 0\.5.*remedy: raise gradients"
+    )
     with pytest.raises(ConfigError, match=wanted):
         fit(features, noise, ids_of(240), CONFIG)
-    with pytest.raises(ConfigError, match="cannot be predicted"):
+    with pytest.raises(ConfigError, match="held-out Spearman of the predicted scores is too low"):
         fit(np.zeros((240, 2)), scores, ids_of(240), CONFIG)
 
 
 @pytest.mark.parametrize(("rows", "what"), [(0, "0 rows have"), (1, "1 rows have"), (49, "49 rows have")])
 def test_too_few_rows_are_refused(rows: int, what: str) -> None:
     features, scores = problem(49)
-    with pytest.raises(ConfigError, match=rf"(?s)nothing to distil: {what}.*min_rows: 50.*remedy"):
+    with pytest.raises(ConfigError, match=rf"(?s)cannot fit a model to predict scores: {what}.*min_rows: 50.*remedy"):
         fit(features[:rows], scores[:rows], ids_of(rows), CONFIG)
 
 
@@ -181,7 +184,7 @@ def test_rows_of_one_id_are_held_out_together() -> None:
     features, scores = rng.normal(size=(60, 59)), rng.normal(size=60)
     copies = (np.repeat(features, 5, axis=0), np.repeat(scores, 5))
     assert fit(*copies, ids_of(300), CONFIG).card["spearman_heldout"] > 0.9
-    with pytest.raises(ConfigError, match="cannot be predicted"):
+    with pytest.raises(ConfigError, match="held-out Spearman of the predicted scores is too low"):
         fit(*copies, np.repeat(ids_of(60), 5).tolist(), CONFIG)
 
 

@@ -83,7 +83,7 @@ def test_a_scale_gives_words_an_order() -> None:
     votes = [[words[v] for v in item] for item in items(MISSING)]
     assert krippendorff_alpha(votes, "ordinal", list(words.values())) == pytest.approx(0.815, abs=5e-4)
     assert krippendorff_alpha(votes, "nominal") == pytest.approx(0.743, abs=5e-4)
-    with pytest.raises(ConfigError, match=r"awful.* not all on the scale good, bad"):
+    with pytest.raises(ConfigError, match=r"awful.* not all in the scale good, bad"):
         krippendorff_alpha(votes, "ordinal", ["good", "bad"])
     with pytest.raises(ConfigError, match="not all numbers"):
         krippendorff_alpha(votes, "interval")

@@ -78,5 +78,5 @@ def test_a_number_of_layers_that_is_not_there_is_refused(count: int) -> None:
 def test_a_model_without_layers_of_its_own_is_refused() -> None:
     model = encoder()
     del model.encoder.layer[0]  # as many as the config says are needed: layers that share weights have one list item
-    with pytest.raises(ConfigError, match="no list of layers that can be trained"):
+    with pytest.raises(ConfigError, match="no list of layers to fine-tune"):
         unfreeze.last_layers(model, "tiny", 1)

@@ -66,8 +66,8 @@ def test_the_entry_that_was_turned_round_is_named_first() -> None:
     with pytest.raises(ConfigError) as caught:
         require_consistent(matrix, names, max_ratio=0.1, where="static.ahp")
     said = str(caught.value)
-    assert said.count("consistent would be") == 3
-    assert "mend these first: a against e is 0.2, consistent would be" in said
+    assert said.count("a consistent value is") == 3
+    assert "fix these first: a against e is 0.2, a consistent value is" in said
     assert caught.value.exit_code == 2
 
 

@@ -130,7 +130,7 @@ def test_the_digest_is_that_of_the_bytes(tmp_path: Path) -> None:
         ([*ROWS, "[1]\n"], DataError, "not_an_object"),
         ([{"q": "a b c d e"}], ConfigError, "no row of b.jsonl has column 'choices', 'answer'"),
         ([], ConfigError, "b.jsonl"),
-        ([ROWS[1]], ConfigError, "sky is empty: none of its 1 rows has 4 words"),
+        ([ROWS[1]], ConfigError, "sky has no usable items: none of its 1 rows has 4 words"),
     ],
 )
 def test_what_cannot_be_read_whole_is_an_error(
@@ -146,7 +146,7 @@ def test_missing_files_and_columns_name_themselves(tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}" * 1000)[:20])
     for path, words in (
-        ("none.jsonl", "benchmark sky: 'none.jsonl' matches no file"),
+        ("none.jsonl", "benchmark sky: 'none.jsonl' matches no files"),
         ("b.csv", "no column 'choices', 'answer'; columns: q, other"),
         ("b.png", "b.png"),
     ):
@@ -154,5 +154,5 @@ def test_missing_files_and_columns_name_themselves(tmp_path: Path) -> None:
             list(read_texts(tmp_path, bench(path), USE))
     with pytest.raises((ConfigError, DataError), match=r"cut\.jsonl\.gz|gzip"):
         list(read_texts(tmp_path, bench("cut.jsonl.gz"), USE))
-    with pytest.raises(ConfigError, match="matches no file"):
+    with pytest.raises(ConfigError, match="matches no files"):
         sources_digest(tmp_path, [bench("none.jsonl")], USE)

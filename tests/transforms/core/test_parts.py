@@ -102,7 +102,7 @@ def test_zipping_other_samples_is_an_error(tmp_path: Path) -> None:
 
 def test_a_missing_column_names_the_remedy(tmp_path: Path) -> None:
     parts.write_part(tmp_path, make(), SCHEMA)
-    with pytest.raises(SchemaError, match="lacks columns \\['y'\\]"):
+    with pytest.raises(SchemaError, match="missing columns \\['y'\\]"):
         parts.read_part(tmp_path / "part-a-0000.parquet", ["y"])
 
 
@@ -140,7 +140,7 @@ def test_a_write_that_fails_leaves_nothing_and_says_so(tmp_path: Path) -> None:
     out = subprocess.run([sys.executable, "-c", FULL_DISK, tmp_path, root], capture_output=True, text=True, check=False)
     assert out.returncode == 1, out.stderr
     assert "cannot write" in out.stdout
-    assert "free space" in out.stdout
+    assert "free disk space" in out.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -104,7 +104,7 @@ def test_a_truncated_file_gives_what_decodes_and_then_fails(tmp_path: Path) -> N
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     found, error = decode(path, replace(AUDIO, segment_s=1.0))
     assert error.reason == "broken_audio"
-    assert "cut short" in error.message
+    assert "truncated" in error.message
     assert error.tail.startswith("[flac] [error]")
     assert 1.5 < sum(s.duration_s for s in found) < 2.5
     assert "@ 0x" not in error.tail

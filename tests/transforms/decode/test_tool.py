@@ -47,7 +47,7 @@ def test_the_variable_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 def test_a_variable_that_names_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADSIFT_FFPROBE", "/no/such/ffprobe")
-    with pytest.raises(ToolError, match="GRADSIFT_FFPROBE names no program: /no/such/ffprobe") as error:
+    with pytest.raises(ToolError, match="GRADSIFT_FFPROBE does not point to a program: /no/such/ffprobe") as error:
         tool.ffprobe()
     assert error.value.exit_code == 3
 
@@ -107,7 +107,7 @@ def test_a_timeout_kills_the_whole_group(end: str) -> None:
     with shell(f"sleep 60 >/dev/null & printf %08d $!; {end}", timeout_s=0.5) as process:
         child = int(process.read(8))
         assert runs(child)
-        with pytest.raises(MediaError, match=r"timeout: no end after 0\.5 s"):
+        with pytest.raises(MediaError, match=r"timeout: not finished after 0\.5 s"):
             process.read(1) or process.finish()
         assert not alive(child)
 
@@ -132,7 +132,7 @@ def test_a_program_that_does_not_start_is_a_tool_error() -> None:
 
 def test_a_program_that_fails_is_a_tool_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRADSIFT_FFMPEG", "false")
-    with pytest.raises(ToolError, match="does not run"):
+    with pytest.raises(ToolError, match="cannot be run"):
         tool.versions()
 
 

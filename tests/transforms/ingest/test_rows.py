@@ -137,8 +137,8 @@ def test_a_lone_file_is_what_its_streams_are(root: Path) -> None:
 FAULTS: list[tuple[tuple[Media, ...], str, str]] = [
     ((Media("image", "broken.jpg"),), "broken_image", ""),
     ((Media("image", "gone.jpg"),), "missing_media", "gone.jpg: No such file"),
-    ((Media("image", "https://x.org/a.jpg"),), "missing_media", "nothing is fetched"),
-    ((Media("image", "data:image/png;base64,AAAA"),), "missing_media", "nothing is fetched"),
+    ((Media("image", "https://x.org/a.jpg"),), "missing_media", "not downloaded"),
+    ((Media("image", "data:image/png;base64,AAAA"),), "missing_media", "not downloaded"),
     ((Media("image", "../pics"),), "missing_media", "not a file"),
     ((Media("image", "/dev/zero"),), "missing_media", "not a file"),
     ((Media("image", "a\0b"),), "missing_media", "null"),

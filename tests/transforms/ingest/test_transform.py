@@ -176,8 +176,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"sources": []}, "sources must have unique names"),
-    ({"sources": [{"name": "a", "paths": ["x"]}] * 2}, "sources must have unique names"),
+    ({"sources": []}, "at least one source is needed"),
+    ({"sources": [{"name": "a", "paths": ["x"]}] * 2}, "each with a unique name; duplicates: a"),
     ({"sources": [{"name": "A", "paths": ["x"]}]}, "ingest.sources[0]: name 'A'"),
     ({"sources": [{"name": "a", "path": "x"}]}, "ingest.sources[0].path: unknown key"),
     ({"sources": [{"name": "a", "paths": ["x"], "format": "arc"}]}, "ingest.sources[0].format"),

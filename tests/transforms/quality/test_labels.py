@@ -107,12 +107,12 @@ def test_a_column_may_hold_many_judgements(tmp_path: Path) -> None:
         ([*ROWS, {"text": "x", "label": ""}], ConfigError, "no label in column 'label': ''"),
         ([*ROWS, {"text": "x", "label": []}], ConfigError, "no label"),
         ([*ROWS, '{"text": "x", "label": NaN}'], ConfigError, "no label"),
-        ([*ROWS, {"text": "x", "label": {"good": "yes"}}], ConfigError, "counts that are no numbers"),
-        ([*ROWS, {"text": "x", "label": {"good": -1}}], ConfigError, "counts that are no numbers"),
-        ([*ROWS, {"text": "x", "label": {"good": 10**12}}], ConfigError, "counts that are no numbers"),
-        ([*ROWS, {"text": "x", "label": [["good"]]}], ConfigError, r"a value that is no label .*\[\['good'\]\]"),
-        ([{"text": "x"}], ConfigError, r"(?s)no row of a.jsonl has column 'label'; columns: text\n.*in `label`"),
-        ([{"label": "good"}], ConfigError, r"(?s)no row of a.jsonl has column 'text'.*in `columns`"),
+        ([*ROWS, {"text": "x", "label": {"good": "yes"}}], ConfigError, "counts that are not whole numbers"),
+        ([*ROWS, {"text": "x", "label": {"good": -1}}], ConfigError, "counts that are not whole numbers"),
+        ([*ROWS, {"text": "x", "label": {"good": 10**12}}], ConfigError, "counts that are not whole numbers"),
+        ([*ROWS, {"text": "x", "label": [["good"]]}], ConfigError, r"a value that is not a label .*\[\['good'\]\]"),
+        ([{"text": "x"}], ConfigError, r"(?s)no row of a.jsonl has column 'label'; columns: text\n.*set `label`"),
+        ([{"label": "good"}], ConfigError, r"(?s)no row of a.jsonl has column 'text'.*set `columns`"),
         ([], ConfigError, "no row of a.jsonl has column 'label', 'text'; there are no columns"),
     ],
 )
@@ -122,15 +122,15 @@ def test_what_is_no_label_says_where_it_stands(tmp_path: Path, rows: list[Any], 
 
 
 def test_files_and_annotators_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"(?s)'none.jsonl' matches no file.*quality.labels"):
+    with pytest.raises(ConfigError, match=r"(?s)'none.jsonl' matches no files.*quality.labels"):
         read_judged(tmp_path, source("none.jsonl"), GOOD)
-    with pytest.raises(ConfigError, match=r"(?s)column 'who'; columns: text, label.*in `annotator`"):
+    with pytest.raises(ConfigError, match=r"(?s)column 'who'; columns: text, label.*set `annotator`"):
         read(tmp_path, ROWS, annotator="who")
-    with pytest.raises(ConfigError, match="3 labels by 2 annotators in column 'label'"):
+    with pytest.raises(ConfigError, match="3 labels but 2 annotators in column 'label'"):
         read(tmp_path, [{"text": "a", "label": [1, 1, 0], "who": ["ann", "bob"]}], annotator="who")
-    with pytest.raises(ConfigError, match="1 labels by 2 annotators"):
+    with pytest.raises(ConfigError, match="1 labels but 2 annotators"):
         read(tmp_path, [{"text": "a", "label": 1, "who": ["ann", "bob"]}], annotator="who")
-    with pytest.raises(ConfigError, match="2 labels by 1 annotators"):
+    with pytest.raises(ConfigError, match="2 labels but 1 annotators"):
         read(tmp_path, [{"text": "a", "label": [1, 0], "who": "ann"}], annotator="who")
     write(tmp_path, ROWS)
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress((tmp_path / "a.jsonl").read_bytes())[:40])
@@ -151,9 +151,9 @@ def test_a_label_that_is_neither_good_nor_bad(tmp_path: Path) -> None:
 
 
 def test_sources_that_contradict_themselves() -> None:
-    with pytest.raises(ValueError, match="names its annotators"):
+    with pytest.raises(ValueError, match="already contains annotators"):
         source(format="label_studio", annotator="who")
-    with pytest.raises(ValueError, match="needs level: ordinal"):
+    with pytest.raises(ValueError, match="requires level: ordinal"):
         source(scale=("bad", "good"))
     for wrong in ({"clusters": 0}, {"neighbours": 0}, {"seed": -1}):
         with pytest.raises(ValueError, match="must be at least"):
@@ -167,7 +167,7 @@ def test_twenty_of_each_class_are_needed(tmp_path: Path) -> None:
     config = source(write(tmp_path, rows + tie))
     found = read_judged(tmp_path, config, GOOD)
     with pytest.raises(
-        ConfigError, match=r"(?s)20 good, 19 other, 1 undecided; 20 of each.*a.jsonl; labels: good 21, bad 20"
+        ConfigError, match=r"(?s)20 good, 19 other, 1 undecided; need 20 of each.*a.jsonl; labels: good 21, bad 20"
     ):
         labels.require_classes(found, ", ".join(config.paths), "add rows")
     labels.require_classes(
@@ -216,9 +216,7 @@ def test_a_label_studio_export_with_several_controls(tmp_path: Path) -> None:
     ]
     assert export(tmp_path, tasks, label="stars") == {"one": [("1", "4")], "three": [("1", "2")]}
     assert export(tmp_path, tasks, label="note")["two"] == [("1", "reads like an advert")]
-    with pytest.raises(
-        ConfigError, match=r"(?s)judgements by note, stars, and none by 'label'.*export.json.*in `label`"
-    ):
+    with pytest.raises(ConfigError, match=r"(?s)use the controls note, stars, not 'label'.*export.json.*set `label`"):
         export(tmp_path, tasks)
     spans = {"type": "labels", "from_name": "ner", "value": {"start": 0, "end": 3, "labels": ["X"]}}
     assert export(tmp_path, [task(1, "one", annotation(region(["good"]), spans))]) == {"one": [("1", "good")]}
@@ -230,21 +228,25 @@ WHOLE = [task(1, "one", annotation(region(["good"])))]
 @pytest.mark.parametrize(
     ("tasks", "kind", "words"),
     [
-        (json.dumps(WHOLE)[:-30], DataError, "bad_json at 0: the document ends inside"),
-        ("", ConfigError, "nobody has judged a text of export.json"),
-        ([], ConfigError, "nobody has judged a text of export.json"),
-        ([task(1, "one")], ConfigError, "nobody has judged a text of export.json"),
-        ([{"id": 5, "text": "one", "choice": "good"}], ConfigError, r"(?s)no list of 'annotations'.*task 5.*JSON-MIN"),
-        ([{**WHOLE[0], "data": "one"}], ConfigError, r"(?s)damaged: `data` is 'one'\n.*export.json, task 1"),
+        (json.dumps(WHOLE)[:-30], DataError, "bad_json at 0: the document is truncated"),
+        ("", ConfigError, "no labelled texts in export.json"),
+        ([], ConfigError, "no labelled texts in export.json"),
+        ([task(1, "one")], ConfigError, "no labelled texts in export.json"),
+        (
+            [{"id": 5, "text": "one", "choice": "good"}],
+            ConfigError,
+            r"(?s)'annotations' is not a list.*task 5.*JSON-MIN",
+        ),
+        ([{**WHOLE[0], "data": "one"}], ConfigError, r"(?s)invalid: `data` is 'one'\n.*export.json, task 1"),
         ([{**WHOLE[0], "data": {"body": "one"}}], ConfigError, "no text in .*columns: body"),
         ([task(1, "one", 7)], ConfigError, "an annotation is 7"),
-        ([task(1, "one", {"result": "good"})], ConfigError, "no list of 'result' but 'good'"),
+        ([task(1, "one", {"result": "good"})], ConfigError, "'result' is not a list but 'good'"),
         ([task(1, "one", annotation("good"))], ConfigError, "a result is 'good'"),
         ([task(1, "one", annotation({"type": "choices", "value": {}}))], ConfigError, "has no value.choices"),
         (
             [task(1, "one", annotation(region(["good", "bad"])))],
             ConfigError,
-            r"quality holds 2 labels: \['good', 'bad'\]",
+            r"quality has 2 labels: \['good', 'bad'\]",
         ),
     ],
 )

@@ -213,7 +213,10 @@ def test_a_regression_s_value_is_the_score(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("values", "message"),
-    [({"good_labels": ("great",)}, r"it has \['Junk', 'Fine'\]"), ({"window_tokens": 63}, "the model takes 62")],
+    [
+        ({"good_labels": ("great",)}, r"it has \['Junk', 'Fine'\]"),
+        ({"window_tokens": 63}, "the model accepts at most 62"),
+    ],
 )
 def test_a_classifier_that_does_not_fit_the_params(tmp_path: Path, values: dict[str, object], message: str) -> None:
     name = prose.classifier(tmp_path / "model", ["Junk", "Fine"])
@@ -225,7 +228,7 @@ def test_a_classifier_that_does_not_fit_the_params(tmp_path: Path, values: dict[
 def test_a_model_that_gives_no_numbers_is_an_error(scorer: Scorer) -> None:
     nothing = (np.full((1, 1), np.nan), np.zeros((1, 0), np.float32))
     broken = dataclasses.replace(scorer, classify=lambda found: nothing)
-    with pytest.raises(ToolError, match="no numbers"):
+    with pytest.raises(ToolError, match="not finite"):
         score(kept(["Rain."]), broken)
 
 

@@ -65,7 +65,7 @@ BAD: list[tuple[dict[str, Any], dict[str, str], str, str]] = [
     ({"id": 1, "body": "x"}, {}, "missing_column", "no text column (text) and no media column"),
     ({}, {}, "missing_column", "there are no columns"),
     ({"x": 1}, {"text": "{q} {a}"}, "missing_column", "no text column (q, a)"),
-    ({"text": "a", "image": 7}, {}, "bad_value", "image is no image: not a path or bytes but a int"),
+    ({"text": "a", "image": 7}, {}, "bad_value", "image is not a valid image: expected a path or bytes, got a int"),
     ({"text": "a", "video": {"url": "x"}}, {}, "bad_value", "video is no video"),
     ({"text": "a", "images": [{"bytes": None, "path": None}]}, {}, "bad_value", "but an object"),
 ]

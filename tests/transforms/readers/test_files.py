@@ -54,7 +54,7 @@ def test_what_matches_nothing_is_an_error_with_source_pattern_and_remedy(root: P
     (root / "empty").mkdir()
     with pytest.raises(ConfigError) as caught:
         list_files(root, source(name="web", paths=("raw", pattern)))
-    assert f"source web: '{pattern}' matches no file" in str(caught.value)
+    assert f"source web: '{pattern}' matches no files" in str(caught.value)
     assert "remedy" in str(caught.value)
 
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_loaded_is_a_fault_of_params(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"text": "a"}')
     with pytest.raises(ConfigError, match="split nowhere"):
         read(read_huggingface, tmp_path, split="nowhere")
-    with pytest.raises(ConfigError, match="nothing is fetched"):
+    with pytest.raises(ConfigError, match="nothing is downloaded"):
         list(read_huggingface(Extent(tmp_path, Path("some/name"), source(), 1 << 20)))
 
 

@@ -12,15 +12,15 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"name": "Web"}, "name 'Web'"),
     ({"name": "a/b"}, "name 'a/b'"),
     ({"name": ""}, "name ''"),
-    ({"paths": ()}, "paths of src are empty"),
-    ({"paths": ("",)}, "paths of src are empty"),
+    ({"paths": ()}, "paths of src must not be empty"),
+    ({"paths": ("",)}, "paths of src must not be empty"),
     ({"columns": {"body": "x"}}, "unknown fields ['body']; fields are id, text"),
     ({"columns": {"text": "{}"}}, "text template '{}'"),
     ({"columns": {"text": "{a!r}"}}, "text template '{a!r}'"),
     ({"columns": {"text": "{a:>3}"}}, "text template '{a:>3}'"),
     ({"columns": {"text": "{a"}}, "expected '}'"),
     ({"markup": "html", "columns": {"text": "{a}"}}, "takes one text column, not a template"),
-    ({"encoding": "utf-9"}, "encoding 'utf-9' is not known"),
+    ({"encoding": "utf-9"}, "unknown encoding 'utf-9'"),
     ({"encoding": "utf-16"}, "encoding 'utf-16' is not supported"),
 ]
 

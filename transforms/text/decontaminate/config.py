@@ -16,7 +16,7 @@ class DecontaminateConfig:
     def __post_init__(self) -> None:
         names = [b.name for b in self.benchmarks]
         if len(set(names)) < len(names):
-            raise ValueError(f"benchmarks must have unique names, not {names}")
+            raise ValueError(f"benchmarks must have unique names, got {names}")
         if not 1 <= self.min_words <= self.ngram <= 1000:
             raise ValueError(f"1 <= min_words {self.min_words} <= ngram {self.ngram} <= 1000 must hold")
         if not 0 <= self.max_overlap <= 1:

@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 RULES = (
     Rule(
         "contaminated", "clean", "benchmark_overlap", "max", "decontaminate.max_overlap",
-        "too much of a benchmark item stands in the text", "Brown et al. 2020, appendix C",
+        "too much of a benchmark item occurs in the text", "Brown et al. 2020, appendix C",
     ),
 )  # fmt: skip
 VALUES = (

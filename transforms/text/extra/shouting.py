@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 
 from transforms.core.rules import Rule
 
-RULE = Rule("shouting", "clean", "extra_shouting", "max", "extra.shouting", "too many letters are capitals")
+RULE = Rule("shouting", "clean", "extra_shouting", "max", "extra.shouting", "too many letters are upper-case")
 BOUND = 0.5
 FAILS = "CALL NOW and save ON EVERYTHING!"
 PASSES = "NASA and ESA launched the probe in May."

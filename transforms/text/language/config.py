@@ -5,7 +5,7 @@ from scoring.core.config import config
 
 @config
 class LanguageConfig:
-    """Which languages stay, and when a text is of one language, of two, or of none that can be told."""
+    """Which languages stay, and when a text is of one language, of two, or undetermined."""
 
     allow: tuple[str, ...]  # keep only these ISO codes; empty keeps all
     min_score: float  # below it the language, of a text or of a paragraph, is `und`

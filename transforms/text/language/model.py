@@ -108,7 +108,7 @@ def unpack(content: bytes) -> Detector:
     (quantised,) = reader.values("?")
     rows, _ = reader.values("qq")
     if quantised or rows != labels or [kind for *_, kind in entries] != [0] * words + [1] * labels:
-        raise ValueError("the language model is not laid out as expected")
+        raise ValueError("the language model has an unexpected layout")
     planes = reader.array("<f4", rows * DIM).reshape(rows, DIM)[: labels - 1].astype(np.float32)
     tables = _tables([word for word, *_ in entries[:words]], pairs, vectors)
     children = _tree([count for _, count, _ in entries[words:]])
@@ -124,7 +124,7 @@ def _check(reader: _Reader) -> None:
     found = dict(zip(names, reader.values("12i"), strict=True))
     reader.values("d")
     if any(found[name] != value for name, value in _SHAPE.items()):
-        raise ValueError(f"the language model is not of the shape {_SHAPE}: {found}")
+        raise ValueError(f"the language model has shape {found}, expected {_SHAPE}")
 
 
 def _vectors(reader: _Reader) -> Array:
@@ -133,7 +133,7 @@ def _vectors(reader: _Reader) -> Array:
     codes = reader.array("u1", size).reshape(rows, -1)
     centroids = _centroids(reader)
     if not (quantised and normed and codes.shape[1] * centroids.shape[2] == DIM):
-        raise ValueError("the language model is not quantised as expected")
+        raise ValueError("the language model has an unexpected quantisation")
     norms = reader.array("u1", rows)
     lengths = _centroids(reader)[0, norms]
     parts = centroids[np.arange(codes.shape[1]), codes].reshape(rows, DIM)

@@ -27,6 +27,8 @@ class PiiConfig:
     def __post_init__(self) -> None:
         unknown = sorted(set(self.kinds) - set(get_args(Kind)))
         if unknown or len(set(self.kinds)) < len(self.kinds):
-            raise ValueError(f"kinds are some of {', '.join(KINDS)}, each once, not {list(self.kinds)}")
+            raise ValueError(f"kinds must be unique values from {', '.join(KINDS)}, not {list(self.kinds)}")
         if self.mode == "redact" and self.key_env is None and len(self.key) < _MIN_KEY:
-            raise ValueError(f"key must have at least {_MIN_KEY} characters, or key_env must name a variable")
+            raise ValueError(
+                f"key must have at least {_MIN_KEY} characters, or key_env must name an environment variable"
+            )

@@ -51,7 +51,7 @@ def secret_key(config: PiiConfig) -> bytes:
         raise ConfigError(
             f"the environment variable {config.key_env} holds no key of at least {_MIN_KEY} characters",
             where="clean.pii.key_env",
-            remedy="set it wherever workers run, or set key_env to null and give `key`",
+            remedy="set it on every worker, or set key_env to null and provide `key`",
         )
     return blake2b(key.encode(), digest_size=32).digest()
 

@@ -47,9 +47,15 @@ def _rule(code: str, value: str, bound: Literal["min", "max"], threshold: str, s
 
 
 RULES = (
-    _rule("few_sentences", "c4_sentences", "min", "min_sentences", "too few sentences are left of the text"),
-    _rule("lorem_ipsum", "c4_lorem_ipsum_lines", "max", "max_lorem_ipsum_lines", "the text holds placeholder text"),
-    _rule("braces", "c4_brace_lines", "max", "max_brace_lines", "the text holds curly braces: it may be code"),
+    _rule("few_sentences", "c4_sentences", "min", "min_sentences", "too few sentences are left"),
+    _rule(
+        "lorem_ipsum",
+        "c4_lorem_ipsum_lines",
+        "max",
+        "max_lorem_ipsum_lines",
+        "the text contains placeholder text (lorem ipsum)",
+    ),
+    _rule("braces", "c4_brace_lines", "max", "max_brace_lines", "the text contains curly braces and may be code"),
 )
 
 

@@ -24,10 +24,10 @@ def _rule(code: str, value: str, bound: Literal["min", "max"], sentence: str) ->
 
 
 RULES = (
-    _rule("line_ends", "line_end_ratio", "min", "too few lines end in a mark that ends a sentence"),
-    _rule("short_lines", "short_line_ratio", "max", "too many lines are short"),
-    _rule("line_repeats", "line_repeat_char_ratio", "max", "too much of the text is lines that repeat an earlier one"),
-    _rule("newlines", "newline_word_ratio", "max", "too many newlines for the number of words"),
+    _rule("line_ends", "line_end_ratio", "min", "too few lines end with sentence punctuation"),
+    _rule("short_lines", "short_line_ratio", "max", "too many short lines"),
+    _rule("line_repeats", "line_repeat_char_ratio", "max", "too much of the text is in repeated lines"),
+    _rule("newlines", "newline_word_ratio", "max", "too many newlines per word"),
 )
 
 

@@ -48,11 +48,13 @@ RULES = (
     _rule("long_doc", "nonsymbol_words", "max", "max_words", "the text has too many words"),
     _rule("short_words", "mean_word_length", "min", "min_mean_word_length", "the words are too short on average"),
     _rule("long_words", "mean_word_length", "max", "max_mean_word_length", "the words are too long on average"),
-    _rule("too_many_hashes", "hash_ratio", "max", "max_hash_ratio", "too many # for the number of words"),
-    _rule("too_many_ellipses", "ellipsis_ratio", "max", "max_ellipsis_ratio", "too many … for the number of words"),
+    _rule("too_many_hashes", "hash_ratio", "max", "max_hash_ratio", "too many # characters per word"),
+    _rule("too_many_ellipses", "ellipsis_ratio", "max", "max_ellipsis_ratio", "too many ellipses per word"),
     _rule("bullets", "bullet_line_ratio", "max", "max_bullet_line_ratio", "too many lines start with a bullet"),
-    _rule("ellipsis_lines", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio", "too many lines end in …"),
-    _rule("few_alpha", "alpha_word_ratio", "min", "min_alpha_word_ratio", "too few words have a letter"),
+    _rule(
+        "ellipsis_lines", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio", "too many lines end with an ellipsis"
+    ),
+    _rule("few_alpha", "alpha_word_ratio", "min", "min_alpha_word_ratio", "too few words contain a letter"),
     _rule("few_stop_words", "stop_words", "min", "min_stop_words", "too few stop words of the language"),
 )
 

@@ -45,10 +45,16 @@ def _rule(code: str, value: str, sentence: str) -> Rule:
 RULES = (
     _rule("dup_lines", "dup_line_ratio", "too many lines repeat an earlier one"),
     _rule("dup_paragraphs", "dup_paragraph_ratio", "too many paragraphs repeat an earlier one"),
-    _rule("dup_line_chars", "dup_line_char_ratio", "too much of the text is repeated lines"),
-    _rule("dup_paragraph_chars", "dup_paragraph_char_ratio", "too much of the text is repeated paragraphs"),
-    *(_rule(f"top_{n}_gram", f"top_{n}_gram_char_ratio", f"one run of {n} words makes up too much") for n in TOP),
-    *(_rule(f"dup_{n}_gram", f"dup_{n}_gram_char_ratio", f"too much is repeated runs of {n} words") for n in DUP),
+    _rule("dup_line_chars", "dup_line_char_ratio", "too much of the text is in repeated lines"),
+    _rule("dup_paragraph_chars", "dup_paragraph_char_ratio", "too much of the text is in repeated paragraphs"),
+    *(
+        _rule(f"top_{n}_gram", f"top_{n}_gram_char_ratio", f"one {n}-word phrase makes up too much of the text")
+        for n in TOP
+    ),
+    *(
+        _rule(f"dup_{n}_gram", f"dup_{n}_gram_char_ratio", f"too much of the text is in repeated {n}-word phrases")
+        for n in DUP
+    ),
 )
 
 

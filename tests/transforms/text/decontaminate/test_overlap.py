@@ -193,8 +193,8 @@ def test_limits_are_checked(change: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"name": "Bool Q"}, "may hold only"), ({"paths": ()}, "are empty"), ({"columns": ()}, "columns of b"),
-        ({"columns": ("a:b",)}, "places like"), ({"encoding": "utf-17"}, "not known"),
+        ({"name": "Bool Q"}, "may hold only"), ({"paths": ()}, "must not be empty"), ({"columns": ()}, "columns of b"),
+        ({"columns": ("a:b",)}, "may only use fields like"), ({"encoding": "utf-17"}, "unknown encoding"),
     ],
 )  # fmt: skip
 def test_a_benchmark_is_checked_like_a_source(change: dict[str, Any], words: str) -> None:
