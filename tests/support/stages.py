@@ -50,7 +50,7 @@ class CountPositions(beam.PTransform):
         if part.name == self.die_at:
             os.kill(os.getpid(), signal.SIGKILL)
         if part.name == self.fail_at:
-            raise DataError("bad value 7", where=part.name, remedy="mend it")
+            raise DataError("bad value 7", where=part.name, remedy="fix it")
         position = part.batch["samples.position"]
         return part.with_batch(
             pa.record_batch({"sample_id": part.batch["sample_id"], **dict.fromkeys(COUNTS, position)})
