@@ -32,17 +32,16 @@ def run(project: Project) -> None:
         progress.say("clean: compiling the text kernels; done once per machine, takes about a minute")
     repeated = boilerplate.find(project, config.boilerplate)
     index = _index(project, config)
-    stage.map_parts(
-        project,
-        Clean(config, repeated.path, index.path),
-        module="pipelines.clean",
+    sidecar = stage.Sidecar(
         folder="clean",
         schema=schemas.CLEAN,
         reads=READS,
+        code="pipelines.clean",
         config=_decisive(config, repeated),
         depends=[index.digest],
         own=repeated.shares,
     )
+    stage.map_parts(project, sidecar, Clean(config, repeated.path, index.path))
     found = {"boilerplate": boilerplate.summary(repeated), "benchmarks": index.counts}
     stage.write_metrics(project, "clean", {**conserve.verdicts(project, "clean"), **found})
 

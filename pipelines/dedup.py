@@ -45,7 +45,8 @@ MADE = ("settled", "bands", "places", "bundles", "near")
 def run(project: Project) -> None:
     """Writes the sidecar `dedup` of every part of `samples`; all of them are recomputed as soon as one text changes."""
     config = project.section("dedup", DedupConfig)
-    wanted = stage.tasks(project, module=MODULE, config=config.near, reads=READS)
+    sidecar = stage.Sidecar(folder="dedup", schema=schemas.DEDUP, reads=READS, code=MODULE, config=config.near)
+    wanted = stage.tasks(project, sidecar)
     seen = parts.digest([t.fingerprint for t in wanted])
     folder = project.folder("dedup")
     parts.remove_strays(folder, [t.name for t in wanted])

@@ -61,12 +61,17 @@ def _map(project: Project, config: GradientsConfig, transform: Any, depends: Seq
     folder = project.folder(SKETCHES)
     if not sketched:
         parts.remove_strays(folder, [])
-    stage.map_parts(
-        project, transform, module="pipelines.gradients", folder="gradients", schema=GRADIENTS, reads=READS,
-        config={k: v for k, v in asdict(config).items() if k not in ("refresh_ratio", "target")}, depends=depends,
-        sink=gradients.WriteGradients(project.folder("gradients"), folder if sketched else None),
+    sidecar = stage.Sidecar(
+        folder="gradients",
+        schema=GRADIENTS,
+        reads=READS,
+        code="pipelines.gradients",
+        config={k: v for k, v in asdict(config).items() if k not in ("refresh_ratio", "target")},
+        depends=depends,
         also=[SKETCHES] if sketched else [],
-    )  # fmt: skip
+    )
+    sink = gradients.WriteGradients(project.folder("gradients"), folder if sketched else None)
+    stage.map_parts(project, sidecar, transform, sink)
 
 
 def _metrics(project: Project, marker: directions.Marker) -> dict[str, Any]:

@@ -52,16 +52,15 @@ def run(project: Project) -> None:
     scores = _scores_of(project, reads, lambda batch: mix_batch(batch, config, corpus, scorer).score)
     corpus = replace(corpus, band_ends=_band_ends(project, scores))
     tried = try_canaries(project, config, corpus)
-    stage.map_parts(
-        project,
-        ScoreRows(config, corpus, scorer),
-        module="pipelines.lqs",
+    sidecar = stage.Sidecar(
         folder="lqs",
         schema=schemas.LQS,
         reads=reads,
+        code="pipelines.lqs",
         config=asdict(config.mix),
         depends=[parts.digest(asdict(corpus)), *([fitted.digest] if fitted else [])],
     )
+    stage.map_parts(project, sidecar, ScoreRows(config, corpus, scorer))
     card = {"distilled": fitted.scorer.card} if fitted else {}
     stage.write_metrics(project, "lqs", {**metrics(project, config, corpus), **card, **tried})
 

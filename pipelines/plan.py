@@ -48,7 +48,7 @@ def run(project: Project) -> None:
 
 
 def _inputs(project: Project) -> list[str]:
-    """Returns the digests of all footers read.
+    """Returns the digests of all columns read.
 
     Raises:
       DataError: a folder holds other parts than `samples`, or other samples in one of them.
@@ -66,7 +66,7 @@ def _inputs(project: Project) -> list[str]:
         stale = [f.path for f in footers if f.meta.get("ids") != footers[0].meta.get("ids")]
         if stale:
             raise DataError("a sidecar holds different samples", where=str(stale[0]), remedy="run its stage again")
-        digests += [f.digest for f in footers]
+        digests += [f.content(columns) for f, columns in zip(footers, COLUMNS.values(), strict=True)]
     return digests
 
 

@@ -29,16 +29,16 @@ def run(project: Project) -> None:
     config = project.section("quality", QualityConfig)
     model, further = model_files.digest(config.model, project.root), quality_also.digests(project, config)
     head = _head(project, config, model)
-    stage.map_parts(
-        project,
-        quality.Score(config, project.root, project.runtime.threads, head.content if head else None),
-        module="pipelines.quality",
+    sidecar = stage.Sidecar(
         folder="quality",
         schema=QUALITY,
         reads=quality.READS,
+        code="pipelines.quality",
         config={n: getattr(config, n) for n in SCORING_FIELDS} | {"dtype": models.dtype_of(config.dtype)},
         depends=[model, head.card["head"] if head else "no head"],
     )
+    score = quality.Score(config, project.root, project.runtime.threads, head.content if head else None)
+    stage.map_parts(project, sidecar, score)
     also = quality_also.run(project, config, further)
     found = {**conserve.verdicts(project, "quality"), "head": _summary(config, head)}
     stage.write_metrics(project, "quality", {**found, "also": also} if also else found)

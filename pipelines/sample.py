@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.core import deps, progress, stage
+from pipelines.core import progress, stage
 from pipelines.core.project import Project
 from pipelines.sample_corpus import faults, sources, texts
 from pipelines.sample_corpus.config import SampleConfig
@@ -25,7 +25,6 @@ from scoring.core import files
 from transforms.decode import tool
 
 MANIFEST = "_manifest.json"
-_CODE = ("sample", *(f"sample_corpus.{m}" for m in ("faults", "files", "pictures", "recordings", "sources", "texts")))
 
 
 def run(project: Project) -> None:
@@ -39,12 +38,7 @@ def run(project: Project) -> None:
 
 
 def _fingerprint(config: SampleConfig) -> str:
-    import numpy as np
-
-    code = [deps.code_version(f"pipelines.{m}") for m in _CODE]
-    return stage.fingerprint(
-        "pipelines.sample", config, [*code, *sources.versions(), tool.versions(), f"numpy {np.__version__}"]
-    )
+    return stage.fingerprint("pipelines.sample", config, [*sources.versions(), tool.versions()])
 
 
 def is_current(folder: Path, fingerprint: str) -> bool:

@@ -63,11 +63,11 @@ def _stats(project: Project) -> dict[str, Any]:
 
 
 def _tasks(project: Project, settings: ShardConfig) -> Iterator[ShardTask]:
-    """Yields one task a shard. Its fingerprint: code, config, its rows of the plan, the parts they come from."""
+    """Yields one task a shard. Its fingerprint: code, config, its rows of the plan, the columns they come from."""
 
     @cache
     def footers(part: str) -> str:
-        return parts.digest([parts.Footer(project.folder(f) / part).digest for f in shard.READS])
+        return parts.digest(parts.contents(project.data, part, shard.READS))
 
     shards = int(_stats(project)["shards"])
     for number, (group, start, rows) in enumerate(shard.plan_slices(_plan(project), shard.SPEC)):

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.core import progress, stage, tables
+from pipelines.core import stage, tables
 from pipelines.core.project import Project
 from scoring.core import files
 from scoring.core.files import file_digest
@@ -25,11 +25,12 @@ from scoring.models import files as model_files
 from scoring.static.alignment import Aligner, load_aligner
 from scoring.static.dimensions import DIMENSIONS
 from scoring.static.scale import BY_LANGUAGE, TEXTUAL, Bounds, group
-from transforms.core import part_io, parts, schemas
+from transforms.core import parts, schemas
 from transforms.static.config import StaticConfig
 from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, no_aligner
 
 MODULE = "pipelines.static"
+COUNTS = "static/counts"
 KEPT = {"dedup": ["kept"], "quality": ["kept"]}
 COUNT_READS = {"clean": ["clean_text", "kept"], **KEPT}
 RAW_READS = {
@@ -47,16 +48,15 @@ def run(project: Project) -> None:
     config = project.section("static", StaticConfig)
     read_dimensions(project, config, count_tokens(project, config))
     bounds = quantiles(project, config)
-    stage.map_parts(
-        project,
-        ScoreStatic(bounds, config.scale),
-        module=MODULE,
+    sidecar = stage.Sidecar(
         folder="static",
         schema=schemas.STATIC,
         reads=SCORE_READS,
+        code=MODULE,
         config=config,
         depends=[parts.digest(bounds)],
     )
+    stage.map_parts(project, sidecar, ScoreStatic(bounds, config.scale))
     stage.write_metrics(project, "static", metrics(project, config, bounds))
 
 
@@ -65,27 +65,28 @@ def count_tokens(project: Project, config: StaticConfig) -> Path:
 
     Each part is counted by itself, once; DuckDB adds the counts up out of core.
     """
-    folder = project.folder("static/counts")
-    wanted = stage.tasks(project, module=MODULE, config=config.max_tokens, reads=COUNT_READS)
-    parts.remove_strays(folder, [t.name for t in wanted])
-    todo = [t for t in wanted if project.force or not parts.is_done(folder, t)]
-    progress.say(f"static/counts: {len(todo)} of {len(wanted)} parts to do")
-    with progress.watch("static/counts", folder, {t.name for t in todo}):
-        sink = part_io.WriteParts(folder, schemas.TOKEN_COUNTS)
-        stage.run_tasks(project, todo, COUNT_READS, CountTokens(config.max_tokens), sink)
-    sums = parts.Task("unigrams.parquet", parts.digest(config.vocabulary, wanted))
+    counts = stage.Sidecar(
+        folder=COUNTS,
+        schema=schemas.TOKEN_COUNTS,
+        reads=COUNT_READS,
+        code=MODULE,
+        config=config.max_tokens,
+    )
+    wanted = stage.tasks(project, counts)
+    stage.write_parts(project, counts, wanted, CountTokens(config.max_tokens))
+    sums = parts.Task("unigrams.parquet", stage.fingerprint(MODULE, config.vocabulary, wanted))
     path = project.folder("static") / sums.name
     if not parts.is_done(path.parent, sums):
-        table = _add_up(project, folder, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
+        table = _add_up(project, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
         record = parts.footer_metadata(table.schema, {"fingerprint": sums.fingerprint})
         table = table.replace_schema_metadata(record)
         files.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
     return path
 
 
-def _add_up(project: Project, folder: Path, vocabulary: int) -> pa.Table:
+def _add_up(project: Project, vocabulary: int) -> pa.Table:
     """Returns all characters and the `vocabulary` commonest words, ties by word; the empty word is the rest."""
-    totals = f"SELECT kind, token, sum(count)::BIGINT AS count FROM {tables.scan(folder)} GROUP BY ALL"
+    totals = f"SELECT kind, token, sum(count)::BIGINT AS count FROM {tables.scan(project.folder(COUNTS))} GROUP BY ALL"
     sql = f"""
         WITH totals AS MATERIALIZED ({totals}),
         top AS (SELECT * FROM totals WHERE kind = 'word' AND token <> '' ORDER BY count DESC, token LIMIT {vocabulary}),
@@ -105,16 +106,15 @@ def read_dimensions(project: Project, config: StaticConfig, unigrams: Path) -> N
     if config.alignment:
         load = partial(load_aligner, config.alignment, project.root, project.runtime.threads)
         depends.append(model_files.digest(config.alignment, project.root))
-    stage.map_parts(
-        project,
-        ReadDimensions(unigrams, config.max_tokens, load),
-        module=MODULE,
+    sidecar = stage.Sidecar(
         folder="static/raw",
         schema=schemas.STATIC_RAW,
         reads=RAW_READS,
+        code=MODULE,
         config=config.max_tokens,
         depends=depends,
     )
+    stage.map_parts(project, sidecar, ReadDimensions(unigrams, config.max_tokens, load))
 
 
 def quantiles(project: Project, config: StaticConfig) -> dict[str, dict[str, tuple[float, float]]]:

@@ -23,28 +23,26 @@ COUNTS = tuple(n for n in schemas.TOKENS_RAW.names if n.endswith("tokens"))
 def run(project: Project) -> None:
     """Counts, takes the median, and writes every row's complexity and the metrics."""
     config = project.section("tokens", TokensConfig)
-    stage.map_parts(
-        project,
-        tokens.CountTokens(config, project.root, project.runtime.threads),
-        module="pipelines.tokens",
+    raw = stage.Sidecar(
         folder="tokens/raw",
         schema=schemas.TOKENS_RAW,
         reads=tokens.READS,
+        code="pipelines.tokens",
         config=config,
         depends=[model_files.digest(config.tokenizer, project.root, weights=False)],
     )
+    stage.map_parts(project, raw, tokens.CountTokens(config, project.root, project.runtime.threads))
     totals = _totals(project)
     median = totals["median_flops"]
-    stage.map_parts(
-        project,
-        tokens.AddComplexity(median),
-        module="pipelines.tokens",
+    sidecar = stage.Sidecar(
         folder="tokens",
         schema=schemas.TOKENS,
         reads={"tokens/raw": [n for n in schemas.TOKENS_RAW.names if n != "sample_id"]},
+        code="pipelines.tokens",
         config={},
         depends=[parts.digest(median)],
     )
+    stage.map_parts(project, sidecar, tokens.AddComplexity(median))
     stage.write_metrics(project, "tokens", totals)
 
 

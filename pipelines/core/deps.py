@@ -1,23 +1,117 @@
-"""Which own modules a stage imports: the code version in fingerprints."""
+"""The code version in fingerprints: which modules and which third-party packages decide what a stage stores.
 
-import ast
+A stage counts every module that it reaches but for two named lists: `PLUMBING`, which decides when and where
+something runs and never what comes out, and `BY_CONTENT`, whose results enter a stage by the digest of what they
+wrote. A module of `BY_CONTENT` that keeps a result on disk has a code version of its own in that result's fingerprint.
+"""
+
 import hashlib
+import importlib.metadata
+import importlib.util
+import platform
+import unicodedata
+from collections.abc import Collection, Iterable
 from functools import cache
+from pathlib import Path
 
-from scoring.core.imports import closure, tree
+from scoring.core import imports
+
+PLUMBING = (
+    "pipelines", "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core",
+    "pipelines.catalog", "pipelines.commands", "pipelines.reporting",
+)  # fmt: skip
+BY_CONTENT = ("pipelines.passes", "pipelines.quality_models")
+CARRIERS = frozenset(  # nothing of theirs is stored
+    [
+        "apache_beam",
+        "filelock",
+        "huggingface_hub",
+        "psutil",
+        "pydantic",
+        "rich",
+        "threadpoolctl",
+        "typer",
+        "xxhash",
+        "yaml",
+    ]
+)
+
+
+def within(module: str, packages: Iterable[str]) -> bool:
+    """Returns whether `module` is one of `packages` or lies in one; `pipelines` stands for itself alone."""
+    return any(module == p or (p != "pipelines" and module.startswith(f"{p}.")) for p in packages)
 
 
 @cache
-def code_version(module: str) -> str:
-    """Returns the digest of the code that decides what stage `module` writes.
+def computing(module: str, without: tuple[str, ...] = ()) -> frozenset[str]:
+    """Returns the own modules whose code decides what `module` computes, itself included.
 
-    Comments, docstrings and layout do not count; neither do the other modules of `pipelines`, which
-    decide when and where a stage runs, not what it computes.
+    Plumbing is left out with all that only it imports, and so are the packages `without`. `BY_CONTENT` is left out
+    unless `module` belongs to it.
     """
-    own = sorted(m for m in closure(module) if m == module or not m.startswith("pipelines"))
-    return hashlib.blake2b("\n".join(f"{m} {_digest(m)}" for m in own).encode(), digest_size=16).hexdigest()
+    left_out = (*PLUMBING, *without, *(() if within(module, BY_CONTENT) else BY_CONTENT))
+    found: set[str] = set()
+    todo = [module]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += [m for m in imports.imports(name) if not within(m, left_out)]
+    return frozenset(found)
+
+
+@cache
+def code_version(module: str, without: tuple[str, ...] = ()) -> str:
+    """Returns the digest of the code that decides what `module` computes, and of the libraries it uses.
+
+    Comments, docstrings and layout do not count.
+    """
+    own = computing(module, without)
+    lines = [f"{m} {_digest(m)}" for m in sorted(own)]
+    lines += [f"{name} {library_version(name)}" for name in sorted(libraries(own))]
+    lines.append(f"python {platform.python_version_tuple()[:2]} unicode {unicodedata.unidata_version}")
+    return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
 
 @cache
 def _digest(module: str) -> str:
-    return hashlib.blake2b(ast.dump(tree(module)).encode(), digest_size=16).hexdigest()
+    return imports.code_digest(module)
+
+
+def libraries(modules: Collection[str]) -> frozenset[str]:
+    """Returns the third-party packages, by the name they are imported under, whose output `modules` may store.
+
+    Those of the plumbing that they call count too: what DuckDB adds up is stored.
+    """
+    called = {p for m in modules for p in imports.imports(m) if within(p, PLUMBING)}
+    return frozenset().union(*(imports.libraries(m) for m in {*modules, *called})) - CARRIERS
+
+
+@cache
+def library_version(name: str) -> str:
+    """Returns the version of the installed package `name`, and the digest of its first file; "absent" without it.
+
+    The digest tells apart a copy that shadows the installed one, such as a patched checkout on PYTHONPATH.
+    """
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None:
+        return "absent"
+    first = Path(spec.origin) if spec.origin else None
+    content = hashlib.blake2b(first.read_bytes(), digest_size=8).hexdigest() if first and first.is_file() else ""
+    return f"{_distribution_version(name)} {content}"
+
+
+def _distribution_version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        distributions = _distributions().get(name, [])
+    return " ".join(sorted({f"{d} {importlib.metadata.version(d)}" for d in distributions}))
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return dict(importlib.metadata.packages_distributions())

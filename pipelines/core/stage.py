@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,77 +30,90 @@ ORDER = (
 )  # fmt: skip
 
 
-def fingerprint(module: str, config: object, inputs: Sequence[str]) -> str:
-    """Returns the digest of a stage's code, its parameters and its inputs' digests."""
+@dataclass(frozen=True, kw_only=True)
+class Sidecar:
+    """A folder of parts beside `samples`: what it holds, and all that decides its bytes."""
+
+    folder: str
+    schema: pa.Schema
+    reads: parts.Reads  # the columns that it is made from
+    code: str  # the module that makes it; what that imports counts too (`deps.code_version`)
+    config: object  # the params that decide its bytes
+    depends: Sequence[str] = ()  # digests of inputs that are not parts: corpus statistics, a model, a tool's version
+    own: Mapping[str, str] = field(default_factory=dict)  # part name → digest of what that part alone depends on
+    also: Sequence[str] = ()  # further folders that the sink writes from the same parts
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Every folder that it writes."""
+        return (self.folder, *self.also)
+
+
+def fingerprint(code: str, config: object, inputs: Sequence[object]) -> str:
+    """Returns the digest of a module's code, its parameters and its inputs' digests."""
     values = asdict(config) if is_dataclass(config) and not isinstance(config, type) else config
-    return parts.digest(deps.code_version(module), values, list(inputs))
+    return parts.digest(deps.code_version(code), values, list(inputs))
 
 
-def tasks(
-    project: Project,
-    *,
-    module: str,
-    config: object,
-    reads: parts.Reads,
-    depends: Sequence[str] = (),
-    own: Mapping[str, str] | None = None,
-) -> list[parts.Task]:
-    """Returns one task a part of `samples`: its name, and the fingerprint it will carry.
+def tasks(project: Project, sidecar: Sidecar) -> list[parts.Task]:
+    """Returns one task a part of `samples`: its name, and the fingerprint it will carry."""
+    return [_task(project, sidecar, name) for name in parts.names(project.folder("samples"))]
 
-    `depends` holds digests of inputs that are not parts: corpus statistics, a model, a tool's version; `own` of
-    those that only one part depends on, by its name.
-    """
-    found = []
-    for name in parts.names(project.folder("samples")):
-        footers = [parts.Footer(project.folder(f) / name).digest for f in reads]
-        mine = [own[name]] if own and name in own else []
-        found.append(parts.Task(name, fingerprint(module, config, [*depends, *mine, *footers])))
-    return found
+
+def _task(project: Project, sidecar: Sidecar, name: str) -> parts.Task:
+    read = parts.contents(project.data, name, sidecar.reads)
+    inputs = [*sidecar.depends, sidecar.own.get(name), sidecar.schema.names, *read]
+    return parts.Task(name, fingerprint(sidecar.code, sidecar.config, inputs))
+
+
+def corpus_digest(project: Project, reads: parts.Reads) -> str:
+    """Returns the digest of the columns `reads` of every part of `samples`."""
+    names = parts.names(project.folder("samples"))
+    return parts.digest([parts.contents(project.data, name, reads) for name in names])
 
 
 def map_parts(
-    project: Project,
-    transform: beam.PTransform,
-    *,
-    module: str,
-    folder: str,
-    schema: pa.Schema,
-    reads: parts.Reads,
-    config: object,
-    depends: Sequence[str] = (),
-    own: Mapping[str, str] | None = None,
-    sink: beam.PTransform | None = None,
-    also: Sequence[str] = (),
+    project: Project, sidecar: Sidecar, transform: beam.PTransform, sink: beam.PTransform | None = None
 ) -> None:
-    """Writes the sidecar `folder`: each part of `reads`, through `transform`, to a part of `schema`.
+    """Writes `sidecar`: each part of what it reads, through `transform`, to a part of its schema.
 
     Parts with the right fingerprint are skipped, strays are removed, and at the end every part of
-    `samples` has a sidecar part with the same sample ids in the same order. A `sink` that writes further
-    sidecars from the same parts names their folders in `also`.
+    `samples` has a sidecar part with the same sample ids in the same order.
 
     Raises:
       DataError: a part is missing or holds other rows than its samples.
     """
-    wanted = tasks(project, module=module, config=config, reads=reads, depends=depends, own=own)
-    target, *others = (project.folder(f) for f in (folder, *also))
-    for written in (target, *others):
-        parts.remove_strays(written, [t.name for t in wanted])
-    todo = [t for t in wanted if project.force or not all(parts.is_done(f, t) for f in (target, *others))]
-    progress.say(f"{folder}: {len(todo)} of {len(wanted)} parts to do")
-    with progress.watch(folder, target, {t.name for t in todo}):
-        run_tasks(project, todo, reads, transform, sink or _write(target, schema))
-    for written in (target, *others):
-        _verify(project, written, wanted)
+    wanted = tasks(project, sidecar)
+    write_parts(project, sidecar, wanted, transform, sink)
+    for folder in sidecar.folders:
+        _verify(project, project.folder(folder), wanted)
 
 
-def _write(target: Path, schema: pa.Schema) -> beam.PTransform:
+def write_parts(
+    project: Project,
+    sidecar: Sidecar,
+    wanted: Sequence[parts.Task],
+    transform: beam.PTransform,
+    sink: beam.PTransform | None = None,
+) -> None:
+    """Writes those of the parts `wanted` that are not done, and removes strays."""
+    folders = [project.folder(f) for f in sidecar.folders]
+    for folder in folders:
+        parts.remove_strays(folder, [t.name for t in wanted])
+    todo = [t for t in wanted if project.force or not all(parts.is_done(f, t) for f in folders)]
+    progress.say(f"{sidecar.folder}: {len(todo)} of {len(wanted)} parts to do")
+    with progress.watch(sidecar.folder, folders[0], {t.name for t in todo}):
+        _run(project, todo, sidecar.reads, transform, sink or _sink(folders[0], sidecar.schema))
+
+
+def _sink(target: Path, schema: pa.Schema) -> beam.PTransform:
     from transforms.core import part_io
 
     return part_io.WriteParts(target, schema)
 
 
-def run_tasks(
-    project: Project, todo: Sequence[Any], reads: parts.Reads, transform: beam.PTransform, write: beam.PTransform
+def _run(
+    project: Project, todo: Sequence[parts.Task], reads: parts.Reads, transform: beam.PTransform, write: beam.PTransform
 ) -> None:
     """Runs read → transform → write over the tasks `todo`; returns when all are on disk."""
     if not todo:

@@ -33,12 +33,14 @@ class Found(NamedTuple):
 
 def find(project: Project, config: BoilerplateConfig) -> Found:
     """Returns the boilerplate lines of every source; what stands on disk for these parts and params is kept."""
-    reads = BOILERPLATE_READS
     if not config.min_docs or not parts.names(project.folder("samples")):
         parts.remove_strays(project.folder(FOLDER), ())
         return Found(None, {})
-    wanted = stage.tasks(project, module=MODULE, config=config.min_chars, reads=reads)
-    key_files.write(project, FOLDER, ListLines(config.min_chars), wanted=wanted, reads=reads, schema=LINE_DOCUMENTS)
+    sidecar = stage.Sidecar(
+        folder=FOLDER, schema=LINE_DOCUMENTS, reads=BOILERPLATE_READS, code=MODULE, config=config.min_chars
+    )
+    wanted = stage.tasks(project, sidecar)
+    stage.write_parts(project, sidecar, wanted, ListLines(config.min_chars))
     limits = [config.min_docs, config.min_doc_ratio, sorted(config.skip_sources)]
     result = parts.Task("boilerplate.parquet", parts.digest(limits, wanted))
     path = project.folder("clean") / result.name

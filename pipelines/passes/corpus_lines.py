@@ -7,6 +7,7 @@ Guarantees: the values do not depend on part size, order or workers; a part whos
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +32,15 @@ def run(project: Project, *, kept: parts.Reads) -> None:
     they drop has nulls, and what it shares with others does not count for them either.
     """
     reads = {**kept, "clean": ["clean_text", *kept.get("clean", ())]}
-    wanted = stage.tasks(project, module=MODULE, config=None, reads=reads)
-    key_files.write(project, KEYS, ListLineKeys(), wanted=wanted, reads=reads, schema=LINE_KEYS)
+    keys = stage.Sidecar(folder=KEYS, schema=LINE_KEYS, reads=reads, code=MODULE, config=None)
+    wanted = stage.tasks(project, keys)
+    stage.write_parts(project, keys, wanted, ListLineKeys())
     path = project.folder(FOLDER) / "shared.npy"
     if not wanted:
         parts.remove_strays(path.parent, ())
         return
-    done = key_files.with_shares(wanted, _shares(project, path, parts.digest(wanted)))
-    key_files.write(project, FOLDER, MeasureSharedLines(path), wanted=done, reads=reads, schema=schemas.DEDUP_LINES)
+    shared = replace(keys, folder=FOLDER, schema=schemas.DEDUP_LINES, own=_shares(project, path, parts.digest(wanted)))
+    stage.write_parts(project, shared, stage.tasks(project, shared), MeasureSharedLines(path))
 
 
 def _shares(project: Project, path: Path, corpus: str) -> dict[str, str]:

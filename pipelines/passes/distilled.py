@@ -96,8 +96,7 @@ def _fit(project: Project, config: LqsSection, wide: parts.Reads, mean_norm: flo
 def _key(project: Project, config: LqsSection, wide: parts.Reads) -> str:
     """Returns the digest of all that the scorer depends on."""
     values = {"distill": asdict(config.distill), **{name: getattr(config, name) for name in _FORMULA}}
-    tasks = stage.tasks(project, module="pipelines.passes.distilled", config=values, reads=wide)
-    return parts.digest([task.fingerprint for task in tasks])
+    return stage.fingerprint("pipelines.passes.distilled", values, [stage.corpus_digest(project, wide)])
 
 
 def _stored(folder: Path, key: str) -> Fitted | None:

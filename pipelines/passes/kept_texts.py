@@ -5,11 +5,16 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from pipelines.core import tables
+from pipelines.core import stage, tables
 from pipelines.core.project import Project
 from transforms.core import parts
 
-FOLDERS = ("samples", "clean", "dedup", "quality")
+READS: parts.Reads = {
+    "samples": ["sample_id"],
+    "clean": ["clean_text", "kept", "chars"],
+    "dedup": ["kept"],
+    "quality": ["kept", "quality"],
+}
 
 
 class Chosen(NamedTuple):
@@ -56,6 +61,5 @@ def read(project: Project, chosen: Sequence[Chosen], chars: int) -> list[str]:
 
 
 def inputs(project: Project) -> str:
-    """Returns the digest of all parts that the samples above are drawn from."""
-    names = parts.names(project.folder("samples"))
-    return parts.digest([[parts.Footer(project.folder(f) / n).digest for f in FOLDERS] for n in names])
+    """Returns the digest of all columns that the samples above are drawn from."""
+    return stage.corpus_digest(project, READS)

@@ -5,34 +5,12 @@ a part reads of the set is identified by a digest of its own share: a part that 
 touch keeps its fingerprint.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import apache_beam as beam
-import pyarrow as pa
-
-from pipelines.core import progress, stage, tables
-from pipelines.core.project import Project
-from transforms.core import part_io, parts
-
-
-def write(
-    project: Project,
-    folder: str,
-    transform: beam.PTransform,
-    *,
-    wanted: Sequence[parts.Task],
-    reads: parts.Reads,
-    schema: pa.Schema,
-) -> None:
-    """Writes those of the parts `wanted` of `folder` that are not done; removes strays."""
-    target = project.folder(folder)
-    parts.remove_strays(target, [t.name for t in wanted])
-    todo = [t for t in wanted if project.force or not parts.is_done(target, t)]
-    progress.say(f"{folder}: {len(todo)} of {len(wanted)} parts to do")
-    with progress.watch(folder, target, {t.name for t in todo}):
-        stage.run_tasks(project, todo, reads, transform, part_io.WriteParts(target, schema))
+from pipelines.core import tables
+from transforms.core import parts
 
 
 def shares(connection: Any, folder: Path, found: str, keys: Sequence[str]) -> dict[str, str]:
@@ -50,8 +28,3 @@ def shares(connection: Any, folder: Path, found: str, keys: Sequence[str]) -> di
     for filename, *row in connection.sql(sql).fetchall():
         rows.setdefault(Path(filename).name, []).append(row)
     return {name: parts.digest(share) for name, share in rows.items()}
-
-
-def with_shares(wanted: Sequence[parts.Task], digests: Mapping[str, str]) -> list[parts.Task]:
-    """Returns `wanted` with each part's digest in its fingerprint."""
-    return [parts.Task(t.name, parts.digest(t.fingerprint, digests.get(t.name, ""))) for t in wanted]

@@ -43,19 +43,18 @@ def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> d
         shutil.rmtree(project.folder(FOLDER), ignore_errors=True)
         return {}
     settings = {entry.name: entry.settings(config) for entry in config.also}
-    stage.map_parts(
-        project,
-        quality_also.ScoreAlso(config, project.root, project.runtime.threads),
-        module="pipelines.quality_models.also",
+    sidecar = stage.Sidecar(
         folder=FOLDER,
         schema=quality_also.schema(config),
         reads=quality_also.READS,
+        code="transforms.quality.also",
         config=[
             {"name": name, **{n: getattr(own, n) for n in _FIELDS}, "dtype": models.dtype_of(own.dtype)}
             for name, own in settings.items()
         ],
         depends=models_are,
     )
+    stage.map_parts(project, sidecar, quality_also.ScoreAlso(config, project.root, project.runtime.threads))
     with tables.connect(project) as connection:
         return {entry.name: _summary(project, connection, entry) for entry in config.also}
 

@@ -1,6 +1,9 @@
 """Which of our modules a module imports: the import closure for fingerprints, dvc.yaml and compiled kernels."""
 
 import ast
+import hashlib
+import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -41,17 +44,35 @@ def tree(module: str) -> ast.Module:
 
 
 @cache
-def imports(module: str) -> tuple[str, ...]:
-    """Returns the own modules named by any import statement of `module`, also inside functions."""
-    names: list[str] = []
+def code_digest(module: str) -> str:
+    """Returns the digest of the code of `module`; comments, docstrings and layout do not count."""
+    return hashlib.blake2b(ast.dump(tree(module)).encode(), digest_size=16).hexdigest()
+
+
+def _named(module: str) -> Iterator[str]:
+    """Yields the dotted names in any import statement of `module`, also inside functions."""
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
-            names += [a.name for a in node.names]
+            yield from (a.name for a in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names += [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
-            if node.module == "pkgutil":  # a package that takes whatever lies in its folder
-                names += _beside(module)
+            yield node.module
+            yield from (f"{node.module}.{a.name}" for a in node.names)
+
+
+@cache
+def imports(module: str) -> tuple[str, ...]:
+    """Returns the own modules that `module` names in its import statements."""
+    names = list(_named(module))
+    if "pkgutil" in names:  # a package that takes whatever lies in its folder
+        names += _beside(module)
     return tuple(n for n in dict.fromkeys(names) if n.split(".")[0] in PACKAGES and path_of(n))
+
+
+@cache
+def libraries(module: str) -> frozenset[str]:
+    """Returns the third-party packages that `module` imports, by the name it imports them under."""
+    tops = {name.split(".")[0] for name in _named(module)}
+    return frozenset(t for t in tops - set(PACKAGES) - sys.stdlib_module_names if not t.startswith("_"))
 
 
 def _beside(package: str) -> list[str]:

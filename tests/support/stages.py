@@ -59,7 +59,11 @@ class CountPositions(beam.PTransform):
 
 def count(target: Project, transform: CountPositions | None = None, config: object = None, **more: object) -> None:
     """Runs the stage."""
-    stage.map_parts(
-        target, transform or CountPositions(), module="pipelines.core.conserve", folder="tokens/raw",
-        schema=schemas.TOKENS_RAW, reads=READS, config=config or {"a": 1}, **more,
-    )  # fmt: skip
+    sink = more.pop("sink", None)
+    stage.map_parts(target, sidecar(config or {"a": 1}, **more), transform or CountPositions(), sink)
+
+
+def sidecar(config: object, **more: object) -> stage.Sidecar:
+    """Returns what `count` writes."""
+    own = {"folder": "tokens/raw", "schema": schemas.TOKENS_RAW, "reads": READS, "code": "transforms.core.schemas"}
+    return stage.Sidecar(config=config, **own | more)

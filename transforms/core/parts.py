@@ -1,8 +1,9 @@
 """Parts: one Parquet file = one row group = one record batch = one Beam element = one unit of retry.
 
 A sidecar folder holds parts of the same names, rows and row order as `samples`, `sample_id` first.
-A part's footer holds its fingerprint: the digest of its inputs' footers, of the stage's parameters
-and of the stage's code. A part whose fingerprint matches is finished and is never computed again.
+A part's footer holds its fingerprint: the digest of the columns it was made from, of the stage's parameters and of the
+stage's code. A part whose fingerprint matches is finished and is not computed again. The footer also holds a digest of
+each column, so what was computed again and came out the same costs later stages nothing.
 """
 
 import hashlib
@@ -23,6 +24,7 @@ import pyarrow.parquet as pq
 from scoring.core import files
 from scoring.core.errors import DataError, SchemaError
 from transforms.core import schemas
+from transforms.core.columns import column_digests
 
 PATTERN = "part-*.parquet"
 _META = b"gradsift"
@@ -112,6 +114,13 @@ class Footer:
     def fingerprint(self) -> str:
         return str(self.meta.get("fingerprint", ""))
 
+    def content(self, columns: Iterable[str]) -> str:
+        """Returns the digest of the ids and values of `columns`; of the whole footer where it has none of them."""
+        known = self.meta.get("columns")
+        if not isinstance(known, dict) or not known.keys() >= {*columns}:
+            return self.digest
+        return digest(self.meta.get("ids"), [[c, known[c]] for c in columns])
+
 
 def names(folder: Path) -> list[str]:
     """Returns the sorted names of the finished parts in `folder`; none if it does not exist."""
@@ -125,6 +134,11 @@ def is_done(folder: Path, task: Task) -> bool:
         return path.exists() and Footer(path).fingerprint == task.fingerprint
     except (DataError, pa.ArrowInvalid):
         return False
+
+
+def contents(root: Path, name: str, reads: Reads) -> list[tuple[str, str]]:
+    """Returns each folder of `reads` and the digest of the columns read from part `name` in it."""
+    return [(folder, Footer(root / folder / name).content(columns)) for folder, columns in reads.items()]
 
 
 def remove_strays(folder: Path, wanted: Iterable[str]) -> list[str]:
@@ -149,10 +163,10 @@ def footer_metadata(schema: pa.Schema, record: Mapping[str, object]) -> dict[byt
 def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> Receipt:
     """Writes `part` as one row group of `schema`; returns its receipt.
 
-    The footer records the part's fingerprint, a digest of its sample ids, and `meta`.
+    The footer records the part's fingerprint, a digest of its sample ids and of each column, and `meta`.
     """
     batch = schemas.conform(part.batch, schema)
-    record = {"fingerprint": part.fingerprint, **meta}
+    record: dict[str, object] = {"fingerprint": part.fingerprint, "columns": column_digests(batch), **meta}
     if "sample_id" in schema.names and schema.names[0] == "sample_id" and batch["sample_id"].null_count == 0:
         record["ids"] = _ids_digest(batch["sample_id"])
     table = pa.Table.from_batches([batch]).replace_schema_metadata(footer_metadata(schema, record))

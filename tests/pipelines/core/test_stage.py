@@ -115,9 +115,7 @@ def test_a_lost_row_is_a_breach(tmp_path: Path) -> None:
     stages.count(stages.project(tmp_path))
     stages.samples(tmp_path, 1, rows=3)
     written, task = tmp_path / "data/tokens/raw", parts.names(tmp_path / "data/samples")[0]
-    wanted = stage.tasks(
-        stages.project(tmp_path), module="pipelines.core.conserve", config={"a": 1}, reads=stages.READS
-    )
+    wanted = stage.tasks(stages.project(tmp_path), stages.sidecar({"a": 1}))
     stale = parts.read_part(written / task, ["sample_id", *stages.COUNTS])
     parts.write_part(written, parts.Part(task, wanted[0].fingerprint, stale), stages.schemas.TOKENS_RAW)
     with pytest.raises(DataError, match="4 rows written for 3 samples"):
