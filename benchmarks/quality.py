@@ -37,7 +37,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 import quality_inputs as inputs  # noqa: E402
 from gradient_inputs import peak_mb  # noqa: E402
 
-from scoring.models import encoding, onnx_export  # noqa: E402
+from scoring.models import (  # noqa: E402
+    encoders,
+    encoding,
+    onnx_export,
+)
 from scoring.models import load as models  # noqa: E402
 from scoring.models.config import Dtype  # noqa: E402
 
@@ -50,7 +54,7 @@ class Ours:
     """The classifier in `folder`, as the stage uses it."""
 
     def __init__(self, folder: str, batch_tokens: int, dtype: Dtype = "float32") -> None:
-        self.tokenizer, self.model = models.load_tokenizer(folder), models.load_classifier(folder, dtype=dtype)
+        self.tokenizer, self.model = models.load_tokenizer(folder), encoders.load_classifier(folder, dtype=dtype)
         self.batch_tokens = batch_tokens
 
     def score(self, texts: Sequence[str]) -> Values:

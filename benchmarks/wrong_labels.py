@@ -18,7 +18,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scoring.models import encoding
+from scoring.models import (
+    encoders,
+    encoding,
+)
 from scoring.models import load as models
 from scoring.quality import agreement
 from scoring.quality import head as quality_head
@@ -33,7 +36,7 @@ TOKENS, BATCH_TOKENS, FOLDS = 128, 4096, 5
 def embed(texts: list[str]) -> encoding.Floats:
     """Returns (n, d) embeddings."""
     models.use_threads(1)
-    tokenizer, model = models.load_tokenizer(MODEL), models.load_encoder(MODEL)
+    tokenizer, model = models.load_tokenizer(MODEL), encoders.load_encoder(MODEL)
     found = [ids[:TOKENS] for ids in encoding.token_ids(tokenizer, texts)]
     return encoding.embed(model, tokenizer, found, BATCH_TOKENS)
 

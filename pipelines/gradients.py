@@ -17,10 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipelines import reference
 from pipelines.core import stage
 from pipelines.core.project import Project
-from pipelines.passes import directions, stability
+from pipelines.passes import directions, reference_marker, stability
 from scoring.core.sums import ExactSum
 from transforms.core import parts
 from transforms.core.schemas import GRADIENTS
@@ -35,12 +34,13 @@ SKETCHES = "gradients/sketches"
 def run(project: Project) -> None:
     """Brings the directions up to date, scores what is not scored yet, and writes the metrics."""
     config = project.section("gradients", GradientsConfig)
-    found = reference.read_marker(project)
-    names = reference.checkpoints(project, found)
+    found = reference_marker.read(project)
+    names = reference_marker.checkpoints(project, found)
     if names:
         marker = directions.prepare(project, config, names, [c["digest"] for c in found["checkpoints"]])
         recipe = make_recipe(project, config, marker)
-        _map(project, config, gradients.ScoreGradients(recipe), [marker["fingerprint"], *marker["files"].values()])
+        models = [c["digest"] for c in found["checkpoints"]]
+        _map(project, config, gradients.ScoreGradients(recipe), [*models, *marker["files"].values()])
     else:
         marker, note = {"files": {}, "ids": []}, f"no reference: {found['skipped']}"
         directions.remove(project)
@@ -51,7 +51,7 @@ def run(project: Project) -> None:
 
 def make_recipe(project: Project, config: GradientsConfig, marker: directions.Marker) -> Recipe:
     """Returns how a process loads the checkpoints of the reference with the directions of `marker`."""
-    names = reference.checkpoints(project, reference.read_marker(project))
+    names = reference_marker.checkpoints(project, reference_marker.read(project))
     paths = tuple(directions.folder(project) / name for name in marker["files"])
     return Recipe(config, project.root, project.runtime.threads, tuple(names), paths)
 

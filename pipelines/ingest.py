@@ -15,10 +15,10 @@ from dataclasses import asdict
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.core import claims, progress, stage
+from pipelines.core import progress, stage
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
-from pipelines.passes import ingest_totals
+from pipelines.passes import claims, ingest_totals
 from scoring.core.errors import DataError
 from transforms.core import parts
 from transforms.decode import tool

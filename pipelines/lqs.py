@@ -27,7 +27,7 @@ from scoring.core.ranks import pearson
 from scoring.core.sums import ExactSum
 from scoring.lqs.formula import Moments, band_ends, log_norm, lqs
 from transforms.core import parts, schemas
-from transforms.lqs import canaries as junk
+from transforms.lqs import canary_figures as junk
 from transforms.lqs.config import LqsSection
 from transforms.lqs.distilled import with_features
 from transforms.lqs.transform import Corpus, Key, ScoreRows, mix_batch, read_gradients, read_static

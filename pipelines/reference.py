@@ -7,7 +7,6 @@ rows, the params and the number of threads alone, so a run that was killed start
 bytes. A reference is kept until its training rows have changed by more than `refresh_ratio`.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ from typing import Any
 
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
-from pipelines.passes import kept_texts
+from pipelines.passes import kept_texts, reference_marker
 from pipelines.passes.kept_texts import Chosen
+from pipelines.passes.reference_marker import TRAIN, Marker
 from scoring.core import drift, files
 from scoring.core.errors import DataError
 from scoring.models import files as model_files
@@ -26,47 +26,16 @@ from scoring.models import load as models
 from scoring.reference import train as reference
 from scoring.reference.config import MIN_ROWS, ReferenceConfig
 
-TRAIN = "train"  # reference.model of a reference that is trained here
-
 _SAY_STEPS = 25
-
-Marker = dict[str, Any]
 
 
 def run(project: Project) -> None:
     """Trains, keeps or resolves the reference, and writes its marker and metrics."""
     config = project.section("reference", ReferenceConfig)
     marker = _trained(project, config) if config.model == TRAIN else _named(project, config)
-    files.write_json(_marker_path(project), marker)
+    files.write_json(reference_marker.path(project), marker)
     hidden = ("ids", "inputs", "fingerprint")
     stage.write_metrics(project, "reference", {k: v for k, v in marker.items() if k not in hidden})
-
-
-def _marker_path(project: Project) -> Path:
-    return project.folder("reference") / "reference.json"
-
-
-def read_marker(project: Project) -> Marker:
-    """Returns what the stage wrote: `checkpoints` [{name, digest}], or none and why they were `skipped`.
-
-    Raises:
-      DataError: the stage has not run, or was cut off.
-    """
-    try:
-        return dict(json.loads(_marker_path(project).read_bytes()))
-    except (OSError, ValueError) as error:
-        raise DataError(
-            "there is no reference model", where=str(_marker_path(project)), remedy="run gradsift run reference"
-        ) from error
-
-
-def checkpoints(project: Project, marker: Marker) -> list[str]:
-    """Returns the model names of the checkpoints of `marker`, as `scoring.models.load` takes them."""
-    return [_model_name(project, marker, c["name"]) for c in marker["checkpoints"]]
-
-
-def _model_name(project: Project, marker: Marker, name: str) -> str:
-    return str(project.folder("reference") / name) if marker["model"] == TRAIN else name
 
 
 def _trained(project: Project, config: ReferenceConfig) -> Marker:
@@ -97,7 +66,7 @@ def _fingerprint(config: ReferenceConfig) -> str:
 def _reusable(project: Project, key: str) -> Marker | None:
     """Returns the marker on disk if it is of the fingerprint `key` and its checkpoints are whole."""
     try:
-        marker = read_marker(project)
+        marker = reference_marker.read(project)
     except DataError:
         return None
     same = marker.get("fingerprint") == key and all(_is_whole(project, c) for c in marker["checkpoints"])
@@ -111,7 +80,7 @@ def _is_whole(project: Project, checkpoint: dict[str, str]) -> bool:
 
 def _clear(project: Project) -> None:
     """Removes the old reference, its marker first."""
-    _marker_path(project).unlink(missing_ok=True)
+    reference_marker.path(project).unlink(missing_ok=True)
     for pattern in ("checkpoint-*", f"{files.TEMPORARY}*"):
         for path in project.folder("reference").glob(pattern):
             shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pipelines import gradients
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
-from pipelines.passes import directions, kept_texts
+from pipelines.passes import directions, kept_texts, reference_marker
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.hashing import hash64
@@ -31,7 +31,8 @@ from transforms.core import parts
 from transforms.gradients.checkpoints import Recipe
 from transforms.gradients.config import GradientsConfig
 from transforms.lqs import canaries
-from transforms.lqs.canaries import GOOD, LABELLED_BAD, LABELLED_GOOD, MIN_ROWS, Canary, Tools
+from transforms.lqs.canaries import Canary, Tools
+from transforms.lqs.canary_figures import GOOD, LABELLED_BAD, LABELLED_GOOD, MIN_ROWS
 from transforms.lqs.config import CanaryConfig, LabelledSource, LqsSection
 from transforms.readers.text_source import Use, read_texts
 from transforms.static.config import StaticConfig
@@ -57,10 +58,11 @@ def measure(project: Project, config: CanaryConfig) -> pa.RecordBatch | None:
         (folder / _NAME).unlink(missing_ok=True)
         return None
     recipe = gradients.make_recipe(project, project.section("gradients", GradientsConfig), marker)
+    reference = [c["digest"] for c in reference_marker.read(project)["checkpoints"]]
     unigrams = project.folder("static") / "unigrams.parquet"
     bounds = _bounds(project)
     sections = {n: project.params.tree[n] for n in ("clean", "tokens", "gradients", "static")}
-    inputs = [marker["fingerprint"], *marker["files"].values(), files.file_digest(unigrams), parts.digest(bounds)]
+    inputs = [*reference, *marker["files"].values(), files.file_digest(unigrams), parts.digest(bounds)]
     texts = parts.digest([list(c) for c in chosen])
     task = parts.Task(_NAME, stage.fingerprint("pipelines.passes.canaries", sections, [*inputs, texts]))
     if project.force or not parts.is_done(folder, task):

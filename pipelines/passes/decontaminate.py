@@ -11,15 +11,16 @@ from typing import NamedTuple
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
 from transforms.clean import benchmarks
-from transforms.core import arrow_files
+from transforms.core import arrow_files, parts
 from transforms.readers.text_source import sources_digest
+from transforms.text.decontaminate import index_file
 from transforms.text.decontaminate.config import DecontaminateConfig
 
 MODULE = "pipelines.passes.decontaminate"
 
 
 class Prepared(NamedTuple):
-    """The file of the index, None without benchmarks; its digest; benchmark → its `items` and `skipped` rows."""
+    """The index, None without benchmarks; the digest of its arrays; benchmark → its `items` and `skipped` rows."""
 
     path: Path | None
     digest: str
@@ -44,6 +45,6 @@ def prepare(project: Project, config: DecontaminateConfig, clean: benchmarks.Cle
     if record.get("fingerprint") != wanted:
         progress.say(f"clean: reading {len(config.benchmarks)} benchmarks")
         index, counts = benchmarks.build_index(project.root, config, clean)
-        record = {"fingerprint": wanted, "counts": counts}
-        benchmarks.save_index(path, index, **record)
-    return Prepared(path, wanted, record["counts"])
+        index_file.save_index(path, index, fingerprint=wanted, counts=counts)
+        record = arrow_files.recorded(path)
+    return Prepared(path, parts.digest(record["content"]), record["counts"])

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
-from scoring.core import files
+from scoring.core import files, hashing
 from scoring.lqs import distill
 from scoring.lqs.distill import Distilled, Floats
 from scoring.lqs.formula import lqs
@@ -84,7 +84,7 @@ def _fit(project: Project, config: LqsSection, wide: parts.Reads, mean_norm: flo
     features, scores, ids = list[Floats](), list[Floats](), list[str]()
     for batch in _batches(project, wide):
         values = _measured(batch, config, mean_norm)
-        drawn = distill.chosen(batch["sample_id"].to_pylist(), ratio, config.distill.seed, "fit") & np.isfinite(values)
+        drawn = hashing.chosen(batch["sample_id"].to_pylist(), ratio, config.distill.seed, "fit") & np.isfinite(values)
         rows = batch.filter(pa.array(drawn))
         features.append(distilled.features(rows, width))
         scores.append(values[drawn])

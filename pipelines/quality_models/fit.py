@@ -20,8 +20,7 @@ from pipelines.core.project import Project
 from pipelines.quality_models import weak_labels
 from scoring.core import drift, files
 from scoring.core.errors import ConfigError, DataError
-from scoring.models import encoding, windows
-from scoring.models import load as models
+from scoring.models import encoders, encoding, windows
 from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
 from scoring.quality.head import Fitted, Head, Labelled
@@ -33,7 +32,7 @@ from transforms.quality import labels
 from transforms.quality import transform as quality
 from transforms.quality import values as quality_values
 from transforms.quality.config import QualityConfig
-from transforms.quality.values import Told
+from transforms.quality.texts import Told, of_texts
 
 MAX_CHARS = 20_000  # of a text that is learned from
 LEARNED_WINDOWS = 2  # of it that the model reads
@@ -193,7 +192,7 @@ def write(path: Path, head: HeadFile) -> None:
 
 def tell(project: Project, texts: Sequence[str]) -> Told:
     """Returns what `clean`, as params have it, makes of `texts`, and their values."""
-    return quality_values.of_texts(texts, project.section("clean", CleanConfig), clean.load())
+    return of_texts(texts, project.section("clean", CleanConfig), clean.load())
 
 
 def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: Told) -> Learned:
@@ -221,7 +220,7 @@ def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], tol
 
 def embed(project: Project, config: QualityConfig, texts: Sequence[str]) -> tuple[encoding.Floats, quality_head.Bools]:
     """Returns (n, d) the mean embedding of a few windows of each text, and (n,) which texts have tokens."""
-    tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, models.load_encoder)
+    tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, encoders.load_encoder)
     cuts = learned_windows(tokenizer, config, texts)
     flat = encoding.embed(model, tokenizer, [w for row in cuts for w in row], config.batch_tokens)
     ends = np.cumsum([len(row) for row in cuts])

@@ -17,9 +17,8 @@ from pipelines.quality_models.fit import MAX_CHARS
 from pipelines.quality_models.trial import Trial
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.ranks import spearman
-from scoring.models import encoding
+from scoring.models import encoders, encoding
 from scoring.models import files as model_files
-from scoring.models import load as models
 from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
 from scoring.quality.head import MIN_ROWS, Doubles, Labelled
@@ -122,7 +121,7 @@ def _scores(project: Project, config: QualityConfig, teacher: Teacher, texts: Se
 def _window(project: Project, config: QualityConfig) -> int:
     """Returns how long the teacher's windows are: as params have it, or as long as it can."""
     one = replace(config, window_tokens=1)
-    loaded = quality.load_model(one, project.root, project.runtime.threads, models.load_classifier)
+    loaded = quality.load_model(one, project.root, project.runtime.threads, encoders.load_classifier)
     return min(config.window_tokens, encoding.max_window(*loaded))
 
 

@@ -18,8 +18,8 @@ from pipelines.core import progress
 from pipelines.core.project import Project
 from pipelines.quality_models.fit import learned_windows
 from scoring.core import files
+from scoring.models import encoders
 from scoring.models import files as model_files
-from scoring.models import load as models
 from scoring.quality import unfreeze
 from scoring.quality.head import Bools
 from transforms.quality import transform as quality
@@ -48,7 +48,7 @@ def trained(
         yield None
         return
     whole = replace(config, dtype="float32")  # bfloat16 would round the small steps of training away
-    tokenizer, model = quality.load_model(whole, project.root, project.runtime.threads, models.load_encoder)
+    tokenizer, model = quality.load_model(whole, project.root, project.runtime.threads, encoders.load_encoder)
     chosen = unfreeze.last_layers(model, config.model, layers)
     made = not out.exists()
     folder = _temporary(out)

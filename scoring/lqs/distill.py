@@ -35,12 +35,6 @@ _KNOTS = 1001  # quantiles of the scores that are kept
 _DIGITS = 6  # of a predicted quantile: below it, sums depend on how rows are batched
 
 
-def chosen(ids: Sequence[str], ratio: float, seed: int, purpose: str) -> Bools:
-    """Returns (n,) whether a row belongs to the share `ratio` that a hash of its id draws for `purpose`."""
-    limit = ratio * 2.0**64
-    return np.fromiter((hash64(seed, purpose, i) < limit for i in ids), bool, len(ids))
-
-
 @dataclass(frozen=True)
 class Quantiles:
     """A monotone map between scores and normal quantiles."""

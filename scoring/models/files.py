@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scoring.core.errors import ConfigError, ToolError
-from scoring.models import onnx as onnx_models
 
-GGUF = ".gguf"
+GGUF, ONNX = ".gguf", ".onnx"
 
 _PACKAGE = "package:"
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges*", "special_tokens_map.json", "added_tokens.json", "*.model")
@@ -30,7 +29,7 @@ def resolve(name: str, root: Path = Path()) -> Path:
     if name.startswith(_PACKAGE):
         return _in_package(name)
     path = root / Path(name).expanduser()
-    if path.is_file() and path.suffix in (GGUF, onnx_models.SUFFIX):
+    if path.is_file() and path.suffix in (GGUF, ONNX):
         return path
     return _folder_or_file(path if path.is_dir() else _cached(name), name)
 
@@ -50,7 +49,7 @@ def _in_package(name: str) -> Path:
 
 def _folder_or_file(folder: Path, name: str) -> Path:
     """Returns `folder`, or the GGUF or ONNX file in it where that is all the weights there are."""
-    onnx = [p for sub in (folder, folder / "onnx") for p in sub.glob(f"*{onnx_models.SUFFIX}")]
+    onnx = [p for sub in (folder, folder / "onnx") for p in sub.glob(f"*{ONNX}")]
     found = sorted(folder.glob(f"*{GGUF}")) or sorted(onnx)
     if not found or any(folder.glob("*.safetensors")):
         return folder
@@ -77,6 +76,24 @@ def _cached(name: str) -> Path:
         ) from error
 
 
+def onnx_home(path: Path) -> Path:
+    """Returns the folder with the config.json of the ONNX file `path`.
+
+    Raises:
+      ToolError: there is none, or no tokenizer.json with it.
+    """
+    places = [path.parent, *([path.parent.parent] if path.parent.name == "onnx" else [])]
+    found = next((p for p in places if (p / "config.json").is_file()), None)
+    lacks = "config.json" if found is None else "tokenizer.json"
+    if found is None or not (found / "tokenizer.json").is_file():
+        raise ToolError(
+            f"{lacks} is missing next to the ONNX file",
+            where=str(path),
+            remedy="copy the model's config.json and tokenizer.json next to the ONNX file",
+        )
+    return found
+
+
 def digest(name: str, root: Path = Path(), *, weights: bool = True) -> str:
     """Returns the 128-bit hex digest of the model's files; without `weights`, of its tokenizer's alone.
 
@@ -87,7 +104,7 @@ def digest(name: str, root: Path = Path(), *, weights: bool = True) -> str:
     if found.suffix == GGUF:
         paths = {found}
     elif found.is_file():
-        paths = {*_matching(onnx_models.home(found), _TOKENIZER_FILES), *(_onnx_files(found) if weights else ())}
+        paths = {*_matching(onnx_home(found), _TOKENIZER_FILES), *(_onnx_files(found) if weights else ())}
     else:
         paths = _matching(found, patterns)
     total = hashlib.blake2b(digest_size=16)
@@ -103,4 +120,4 @@ def _matching(folder: Path, patterns: Sequence[str]) -> set[Path]:
 
 def _onnx_files(path: Path) -> set[Path]:
     """Returns the ONNX file, its config and the weights that were too large for it."""
-    return {path, onnx_models.home(path) / "config.json", *_matching(path.parent, (f"{path.name}?data",))}
+    return {path, onnx_home(path) / "config.json", *_matching(path.parent, (f"{path.name}?data",))}

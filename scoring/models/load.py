@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from scoring.core.errors import ConfigError, ToolError
-from scoring.models import first_token
-from scoring.models import onnx as onnx_models
 from scoring.models.config import Dtype, Wanted
-from scoring.models.files import GGUF, resolve
+from scoring.models.files import GGUF, ONNX, onnx_home, resolve
 
 _GGUF_NEEDS = ("gguf", "accelerate")
 _MASKED = ("ForMaskedLM", "ForPreTraining")
@@ -57,47 +55,18 @@ def load_tokenizer(name: str, root: Path = Path()) -> Any:
     return tokenizer
 
 
-def load_encoder(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
-    """Returns the bare transformer of model `name` in evaluation mode: tokens to hidden states.
-
-    An ONNX file computes in its own types, whatever `dtype`.
-    """
-    from transformers import AutoModel
-
-    if resolve(name, root).suffix == onnx_models.SUFFIX:
-        return _load_onnx(name, root, "last_hidden_state")
-    return _load_model(AutoModel, name, root, spare="pooler.", dtype=dtype)
-
-
-def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
-    """Returns the sequence classifier `name` in evaluation mode.
-
-    An ONNX file computes in its own types, whatever `dtype`.
-
-    Raises:
-      ConfigError: the model has no classifier of its own (it would be drawn at random).
-    """
-    from transformers import AutoModelForSequenceClassification
-
-    if resolve(name, root).suffix == onnx_models.SUFFIX:
-        return _load_onnx(name, root, "logits")
-    return first_token.shortened(_load_model(AutoModelForSequenceClassification, name, root, dtype=dtype))
-
-
-def _load_onnx(name: str, root: Path, output: onnx_models.Output) -> Any:
-    """Returns the ONNX model `name`, with as many threads as torch has."""
-    import torch
+def load_config(name: str, root: Path = Path()) -> Any:
+    """Returns the config of model `name`."""
     from transformers import AutoConfig
 
-    config = _load(AutoConfig.from_pretrained, name, root)
-    return onnx_models.load(resolve(name, root), config, output, torch.get_num_threads())
+    return _load(AutoConfig.from_pretrained, name, root)
 
 
 def load_causal(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
     """Returns the causal language model `name` in evaluation mode."""
     from transformers import AutoModelForCausalLM
 
-    return _load_model(AutoModelForCausalLM, name, root, dtype=dtype)
+    return load_model(AutoModelForCausalLM, name, root, dtype=dtype)
 
 
 def load_masked(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
@@ -108,16 +77,14 @@ def load_masked(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> 
     """
     from transformers import AutoModelForMaskedLM
 
-    return _load_model(AutoModelForMaskedLM, name, root, dtype=dtype)
+    return load_model(AutoModelForMaskedLM, name, root, dtype=dtype)
 
 
 def is_masked(name: str, root: Path = Path()) -> bool:
     """Returns whether the config of model `name` says that it predicts masked tokens, not the next one."""
-    from transformers import AutoConfig
-
     if resolve(name, root).is_file():
         return False  # transformers reads decoders alone from GGUF
-    kinds = _load(AutoConfig.from_pretrained, name, root).architectures or ()
+    kinds = load_config(name, root).architectures or ()
     return any(kind.endswith(_MASKED) for kind in kinds)
 
 
@@ -141,7 +108,7 @@ def load_two_towers(name: str, root: Path = Path()) -> Any:
     """
     from transformers import AutoModel
 
-    model = _load_model(AutoModel, name, root, spare="pooler.")
+    model = load_model(AutoModel, name, root, spare="pooler.")
     if not (hasattr(model, "get_text_features") and hasattr(model, "get_image_features")):
         raise ConfigError(
             f"a {type(model).__name__} does not embed texts and images in one space",
@@ -151,12 +118,16 @@ def load_two_towers(name: str, root: Path = Path()) -> Any:
     return model
 
 
-def _load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Any:
-    """Loads the weights as `dtype`; refuses a model that would begin with random ones, but for the layers `spare`."""
+def load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Any:
+    """Returns model `name` as a `kind` of transformers, in evaluation mode, its weights as `dtype`.
+
+    Raises:
+      ConfigError: it would begin with random weights, in other layers than `spare`.
+    """
     import torch
     from transformers import GgufConfig
 
-    if resolve(name, root).suffix == onnx_models.SUFFIX:
+    if resolve(name, root).suffix == ONNX:
         what = "gradients cannot be computed on an ONNX file"
         raise ConfigError(what, where=name, remedy="use a model folder with safetensors")
     plain = {"quantization_config": GgufConfig(dequantize=True)} if resolve(name, root).suffix == GGUF else {}
@@ -180,8 +151,8 @@ def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: 
     logging.disable_progress_bar()
     found = resolve(name, root)
     folder = found
-    if found.suffix == onnx_models.SUFFIX:
-        folder = onnx_models.home(found)
+    if found.suffix == ONNX:
+        folder = onnx_home(found)
     elif found.is_file():
         _prepare_gguf(name)
         folder, options = found.parent, {**options, "gguf_file": found.name}

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from scoring.core.errors import ConfigError, ToolError
 
-SUFFIX = ".onnx"
 Output = Literal["last_hidden_state", "logits"]
 Ints = npt.NDArray[np.integer[Any]]
 
@@ -24,24 +23,6 @@ _MADE = ("token_type_ids", "position_ids")  # inputs that follow from the mask
 _NEEDED = ("input_ids", "attention_mask")
 _DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"QAttention")  # operators, as the file spells them
 _REMEDY = "re-export it with the inputs input_ids and attention_mask, both with dynamic axes (docs/quality.md)"
-
-
-def home(path: Path) -> Path:
-    """Returns the folder with the config.json of the ONNX file `path`.
-
-    Raises:
-      ToolError: there is none, or no tokenizer.json with it.
-    """
-    places = [path.parent, *([path.parent.parent] if path.parent.name == "onnx" else [])]
-    found = next((p for p in places if (p / "config.json").is_file()), None)
-    lacks = "config.json" if found is None else "tokenizer.json"
-    if found is None or not (found / "tokenizer.json").is_file():
-        raise ToolError(
-            f"{lacks} is missing next to the ONNX file",
-            where=str(path),
-            remedy="copy the model's config.json and tokenizer.json next to the ONNX file",
-        )
-    return found
 
 
 def load(path: Path, config: Any, output: Output, threads: int) -> "OnnxModel":

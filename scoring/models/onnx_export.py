@@ -20,8 +20,8 @@ import numpy.typing as npt
 from scoring.core.errors import ToolError
 from scoring.core.files import write_atomic, write_json
 from scoring.core.ranks import spearman
+from scoring.models import encoders
 from scoring.models import files as model_files
-from scoring.models import load as models
 from scoring.models import onnx as onnx_models
 
 Scores = npt.NDArray[np.floating[Any]]
@@ -41,7 +41,7 @@ def export(name: str, root: Path, folder: Path, *, classifier: bool) -> Path:
       ToolError: a package is missing, or the model cannot be exported.
     """
     _check_packages(name)
-    model = (models.load_classifier if classifier else models.load_encoder)(name, root)
+    model = (encoders.load_classifier if classifier else encoders.load_encoder)(name, root)
     output: onnx_models.Output = "logits" if classifier else "last_hidden_state"
     path = folder / FLOAT
     try:

@@ -16,11 +16,12 @@ from support.text_projects import gradient_rows as sidecar
 
 from pipelines import gradients, reference
 from pipelines.core.project import Project
+from scoring.core import hashing
 from scoring.core.errors import ConfigError
 from scoring.lqs import distill
 from transforms.core import parts
 from transforms.core.schemas import SKETCHES
-from transforms.gradients.transform import NOT_SAMPLED, PROXY
+from transforms.gradients.notes import NOT_SAMPLED, PROXY
 
 ROWS = texts(40)
 C = TINY["checkpoints"]
@@ -170,7 +171,7 @@ def test_a_target_set_that_cannot_be_used(tmp_path: Path, lines: list[str], chan
 
 def test_rows_outside_the_proxy_have_a_loss_alone(exact: dict[str, Any], tmp_path: Path) -> None:
     found = sidecar(run(tmp_path, proxy_ratio=0.5))
-    inside = distill.chosen(list(found), 0.5, 7, PROXY)
+    inside = hashing.chosen(list(found), 0.5, 7, PROXY)
     assert 5 < inside.sum() < 35
     for (sample_id, row), chosen in zip(found.items(), inside, strict=True):
         assert row["gradient_note"] == (None if chosen else NOT_SAMPLED)

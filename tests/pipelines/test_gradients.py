@@ -16,13 +16,14 @@ from support.text_projects import gradient_rows as sidecar
 
 from pipelines import gradients, reference
 from pipelines.core.project import Project
+from pipelines.passes import reference_marker
 from scoring.core.errors import ConfigError, DataError
 from scoring.gradients import oracle as gradients_oracle
 from scoring.gradients.layers import scored_layers
 from scoring.models import load as models
 from transforms.core import parts
 from transforms.gradients.checkpoints import read_directions, token_rows
-from transforms.gradients.transform import NO_TEXT, NOT_FINITE, TOO_SHORT
+from transforms.gradients.notes import NO_TEXT, NOT_FINITE, TOO_SHORT
 
 ROWS: dict[str, str | None] = {**texts(40), "media": None, "empty": "", "letter": "a", "dropped": "Old roads."}
 DROPPED = ["dropped"]
@@ -81,7 +82,7 @@ def test_every_row_has_values_or_a_note(project: Project) -> None:
 
 def test_values_are_those_of_autograd(project: Project) -> None:
     marker = json.loads((project.folder("gradients") / "directions" / "directions.json").read_bytes())
-    names = reference.checkpoints(project, reference.read_marker(project))
+    names = reference_marker.checkpoints(project, reference_marker.read(project))
     found, ids = sidecar(project), ["t0000", "t0017", "t0039"]
     targets = token_rows(models.load_tokenizer(names[0]), [ROWS[i] for i in marker["ids"]], 24).ids
     rows = token_rows(models.load_tokenizer(names[0]), [ROWS[i] for i in ids], 24).ids

@@ -17,6 +17,7 @@ from support.text_projects import TINY, files, texts
 
 from pipelines import reference
 from pipelines.core.project import Project
+from pipelines.passes import reference_marker
 from scoring.core.errors import DataError, ToolError
 from scoring.models import files as model_files
 from scoring.models import load as models
@@ -45,7 +46,7 @@ def test_trains_checkpoints_that_learn(tmp_path: Path) -> None:
     assert [step for step, _ in found["loss"]] == list(range(1, 31))
     assert found["heldout_loss"][-1][1] < found["heldout_loss"][0][1] - 0.3
     assert (found["rows"], found["rows_heldout"], found["vocabulary"]) == (40, 3, 300)
-    names = reference.checkpoints(project, reference.read_marker(project))
+    names = reference_marker.checkpoints(project, reference_marker.read(project))
     assert [model_files.digest(n) for n in names] == [c["digest"] for c in found["checkpoints"]]
     assert models.load_causal(names[0]).num_parameters() == found["parameters"]
     assert str(tmp_path).encode() not in b"".join(outputs(project).values())
@@ -77,7 +78,7 @@ def test_dropped_rows_and_rows_without_text_teach_nothing(tmp_path: Path) -> Non
     rows = {**texts(20), "media": None, "empty": "", "dropped": "xylophone " * 50}
     project = text_projects.project(tmp_path, rows, dropped=["dropped"])
     reference.run(project)
-    assert set(reference.read_marker(project)["ids"]) == set(texts(20))
+    assert set(reference_marker.read(project)["ids"]) == set(texts(20))
 
 
 @pytest.mark.parametrize("change", [{"seed": 8}, {"steps": 7}, {"learning_rate": 0.02}])
@@ -93,15 +94,15 @@ def test_is_kept_until_its_rows_have_drifted(tmp_path: Path) -> None:
     rows = texts(40)
     project = text_projects.project(tmp_path, rows, reference={"refresh_ratio": 0.2})
     reference.run(project)
-    trained, ids = times(project), reference.read_marker(project)["ids"]
+    trained, ids = times(project), reference_marker.read(project)["ids"]
     text_projects.write_part(project, "part-bb-0000.parquet", {"new0": "A new text of the sea.", "new1": "Old roads."})
     reference.run(project)
     assert times(project) == trained
-    assert reference.read_marker(project)["ids"] == ids  # what it was trained on: drift adds up
+    assert reference_marker.read(project)["ids"] == ids  # what it was trained on: drift adds up
     text_projects.write_part(project, "part-cc-0000.parquet", {f"new{n}": text_projects.text(n) for n in range(50, 90)})
     reference.run(project)
     assert times(project) != trained
-    assert reference.read_marker(project)["ids"] != ids
+    assert reference_marker.read(project)["ids"] != ids
 
 
 def test_a_damaged_checkpoint_is_trained_again(tmp_path: Path) -> None:
@@ -118,12 +119,12 @@ def test_a_damaged_checkpoint_is_trained_again(tmp_path: Path) -> None:
 def test_too_few_texts_leave_no_reference(tmp_path: Path, count: int) -> None:
     project = text_projects.project(tmp_path, {**texts(count), "media": None})
     reference.run(project)
-    marker = reference.read_marker(project)
+    marker = reference_marker.read(project)
     assert marker["checkpoints"] == []
     assert marker["skipped"] == metrics(project)["skipped"] == f"{count} rows with text, 8 needed"
     text_projects.write_part(project, "part-bb-0000.parquet", {f"n{n}": text_projects.text(n) for n in range(9)})
     reference.run(project)
-    assert len(reference.read_marker(project)["checkpoints"]) == 3
+    assert len(reference_marker.read(project)["checkpoints"]) == 3
 
 
 def test_without_any_part(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_without_any_part(tmp_path: Path) -> None:
     for path in project.data.rglob("part-*"):
         path.unlink()
     reference.run(project)
-    assert reference.read_marker(project)["skipped"].startswith("0 rows")
+    assert reference_marker.read(project)["skipped"].startswith("0 rows")
 
 
 def test_named_models(tmp_path: Path) -> None:
@@ -143,8 +144,8 @@ def test_named_models(tmp_path: Path) -> None:
 
     several = text_projects.project(tmp_path / "named", ROWS, reference={"model": "all/"})
     reference.run(several)
-    marker = reference.read_marker(several)
-    assert reference.checkpoints(several, marker) == [f"all/checkpoint-{n:05d}" for n in (2, 4, 6)]
+    marker = reference_marker.read(several)
+    assert reference_marker.checkpoints(several, marker) == [f"all/checkpoint-{n:05d}" for n in (2, 4, 6)]
     assert model_files.digest("all/checkpoint-00002", several.root) == marker["checkpoints"][0]["digest"]
 
     one = text_projects.project(tmp_path / "named", ROWS, reference={"model": str(folder / "checkpoint-00006")})
@@ -157,7 +158,7 @@ def test_named_models(tmp_path: Path) -> None:
 
 def test_reading_what_was_never_written(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="gradsift run reference"):
-        reference.read_marker(text_projects.project(tmp_path, ROWS))
+        reference_marker.read(text_projects.project(tmp_path, ROWS))
 
 
 _RUN = """

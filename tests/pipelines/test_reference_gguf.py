@@ -13,6 +13,7 @@ from support import text_projects
 
 from pipelines import gradients, reference
 from pipelines.core.project import Project
+from pipelines.passes import reference_marker
 from scoring.models import files as model_files
 from transforms.core import parts
 from transforms.core.schemas import GRADIENTS
@@ -51,7 +52,7 @@ def test_gradients_of_real_documents_on_smollm2(shared: Path, tmp_path: Path) ->
     rows = documents(shared, 4)
     project = text_projects.project(tmp_path, rows, reference={"model": SMOLLM}, gradients=settings)
     reference.run(project)
-    (checkpoint,) = reference.read_marker(project)["checkpoints"]
+    (checkpoint,) = reference_marker.read(project)["checkpoints"]
     assert checkpoint == {"name": SMOLLM, "digest": model_files.digest(SMOLLM)}
 
     gradients.run(project)

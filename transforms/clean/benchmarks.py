@@ -1,4 +1,4 @@
-"""Benchmark files become an index of their items' n-grams, and the index a file that workers map.
+"""Benchmark files become an index of their items' n-grams.
 
 A row without enough words is no item and is counted. How the files are read: `text_source`.
 """
@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from scoring.core.errors import ConfigError
-from transforms.core import arrow_files
 from transforms.readers import text_source
 from transforms.text.decontaminate.config import DecontaminateConfig
 from transforms.text.decontaminate.overlap import Index, make_index, ngram_pairs
@@ -20,7 +19,6 @@ Clean = Callable[[pa.LargeStringArray], pa.LargeStringArray]
 
 USE = text_source.Use("benchmark", "params, clean.decontaminate.benchmarks")
 _BATCH_ITEMS = 4096
-_ARRAYS = ("hashes", "starts", "postings", "sizes", "lengths", "filter", "items")
 
 
 def build_index(root: Path, config: DecontaminateConfig, clean: Clean) -> tuple[Index, dict[str, dict[str, int]]]:
@@ -75,17 +73,3 @@ def _batches(texts: Iterator[str], clean: Clean) -> Iterator[pa.LargeStringArray
     """Yields `texts`, cleaned, in arrays."""
     while held := list(islice(texts, _BATCH_ITEMS)):
         yield clean(pa.array(held, pa.large_string()))
-
-
-def save_index(path: Path, index: Index, **record: object) -> None:
-    """Writes `index` as an Arrow file of one row, a list a field, with a `record` for `arrow_files.recorded`."""
-    values = [v if isinstance(v, pa.Array) else pa.array(v) for v in (getattr(index, n) for n in _ARRAYS)]
-    lists = [pa.LargeListArray.from_arrays(pa.array([0, len(v)], pa.int64()), v) for v in values]
-    arrow_files.write(path, pa.record_batch(lists, names=list(_ARRAYS)), **record)
-
-
-def load_index(path: Path) -> Index:
-    """Returns the index that `save_index` wrote: its arrays lie in the mapped file, shared by all workers."""
-    batch = arrow_files.read(path)
-    values = {name: batch[name].values for name in _ARRAYS}
-    return Index(**{n: v if n == "items" else v.to_numpy() for n, v in values.items()})

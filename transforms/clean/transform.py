@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.clean import benchmarks, lines
+from transforms.clean import lines
 from transforms.clean.config import CleanConfig
 from transforms.core import schemas
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, floats
 from transforms.core.rules import Rule, verdict
 from transforms.text import extra
+from transforms.text.decontaminate import index_file
 from transforms.text.decontaminate import overlap as decontaminate
 from transforms.text.keys import keys
 from transforms.text.language import identify as language
@@ -65,7 +66,7 @@ class Tools:
 def load(boilerplate: Path | None = None, index: Path | None = None) -> Tools:
     """Returns the language model, the boilerplate lines and the benchmarks' index, where there are any."""
     found = lines.load_boilerplate(boilerplate) if boilerplate else None
-    return Tools(language.load(), found, benchmarks.load_index(index) if index else None)
+    return Tools(language.load(), found, index_file.load_index(index) if index else None)
 
 
 @dataclass

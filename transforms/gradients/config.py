@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from scoring.core.config import config
 from scoring.models.config import MIN_TOKENS
-from transforms.readers.source import TextSource
+from transforms.core.text_files import TextSource
 
 if TYPE_CHECKING:
     from scoring.gradients.sketches import Projection

@@ -19,23 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.windowed_value import WindowedValue
 
+from scoring.core import hashing
 from scoring.core.prefetch import ahead
 from scoring.gradients import order_gain, sketches
 from scoring.gradients.scorer import Floats, Scores
-from scoring.lqs import distill
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Receipt, all_kept, write_part
 from transforms.core.schemas import GRADIENTS, SKETCHES, conform
 from transforms.gradients.checkpoints import Checkpoint, Loaded, Recipe, Rows, token_rows
 from transforms.gradients.config import GradientsConfig
 from transforms.gradients.machine_load import Meter
-
-NO_TEXT = "no text"
-TOO_SHORT = "too short"
-NOT_FINITE = "non-finite gradient"
-ZERO = "zero gradient"
-NOT_SAMPLED = "not in the proxy sample"
-PROXY = "proxy"  # what the seeded choice of rows is for
+from transforms.gradients.notes import NO_TEXT, NOT_FINITE, NOT_SAMPLED, PROXY, TOO_SHORT, ZERO
 
 Record = dict[str, Any]  # column → value; what is not named is null
 
@@ -48,7 +42,7 @@ def gradients_batch(batch: pa.RecordBatch, config: GradientsConfig, loaded: Load
     """Returns the columns of `GRADIENTS` and `SKETCHES` of a batch with `clean.clean_text` and the verdicts."""
     texts, ids = _texts(batch), batch["sample_id"].to_pylist()
     records: list[Record] = [{} if text else _textless(text) for text in texts]
-    inside = distill.chosen(ids, config.proxy_ratio, config.seed, PROXY)
+    inside = hashing.chosen(ids, config.proxy_ratio, config.seed, PROXY)
     with loaded.lock:
         for scorer, wanted in ((partial(score_rows, mode=mode), inside), (loss_rows, ~inside)):
             asked = [n for n, text in enumerate(texts) if text and wanted[n]]

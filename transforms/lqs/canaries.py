@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from scoring.order.cost_config import TokensConfig
@@ -20,23 +19,13 @@ from transforms import tokens
 from transforms.clean.config import CleanConfig
 from transforms.clean.transform import Tools as Cleaner
 from transforms.clean.transform import clean_batch, samples_of
-from transforms.core import parts, schemas
+from transforms.core import schemas
 from transforms.gradients import transform as gradients
 from transforms.gradients.checkpoints import Loaded
 from transforms.gradients.config import GradientsConfig
-from transforms.lqs.config import LqsSection
-from transforms.lqs.transform import Corpus, mix_batch
+from transforms.lqs.canary_figures import GOOD
 from transforms.static import transform as static
 from transforms.static.config import StaticConfig
-
-GOOD = "good"
-LABELLED_GOOD = "labelled_good"
-LABELLED_BAD = "labelled_bad"
-MIN_ROWS = 8  # fewer tell nothing
-
-_NO_TEXT = -1e9  # the score of a row that has none: the worst
-
-Floats = npt.NDArray[np.float64]
 
 
 class Canary(NamedTuple):
@@ -98,40 +87,3 @@ def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
     return pa.record_batch(dict(columns))
-
-
-def figures(measured: pa.RecordBatch, config: LqsSection, corpus: Corpus) -> dict[str, dict[str, float]]:
-    """Returns signal → kind → AUC: how often a good row stands above a bad one of that kind.
-
-    The signals are the final `score`, its parts `static` and `lqs`, and what they are made of. Junk made from good
-    rows is compared with these, labelled bad rows with labelled good ones.
-    """
-    scored = mix_batch(measured, config, corpus)
-    signals = {
-        "score": scored.score,
-        "static": parts.floats(measured["static.static_score"]),
-        "lqs": scored.lqs_z,
-        "formula": scored.lqs,
-        "low_norm": -scored.relative_norm,
-        "predictability": parts.floats(measured["static/raw.predictability"]),
-    }
-    kinds = np.array(measured["kind"].to_pylist(), object)
-    return {signal: _by_kind(values, kinds) for signal, values in signals.items()}
-
-
-def _by_kind(values: Floats, kinds: npt.NDArray[np.object_]) -> dict[str, float]:
-    groups = {kind: values[kinds == kind] for kind in dict.fromkeys(kinds.tolist())}
-    against = {LABELLED_BAD: LABELLED_GOOD}
-    return {
-        kind: auc(groups[against.get(kind, GOOD)], found)
-        for kind, found in groups.items()
-        if kind not in (GOOD, LABELLED_GOOD)
-    }
-
-
-def auc(good: Floats, bad: Floats) -> float:
-    """Returns the share of pairs in which the good row stands above the bad one, ties half; no score is the worst."""
-    from sklearn.metrics import roc_auc_score
-
-    labels = np.concatenate([np.ones(len(good)), np.zeros(len(bad))])
-    return float(roc_auc_score(labels, np.nan_to_num(np.concatenate([good, bad]), nan=_NO_TEXT)))

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from scoring.core.config import config
 from scoring.lqs.config import DistillConfig, LqsConfig
-from transforms.readers.source import TextSource
+from transforms.core.text_files import TextSource
 
 
 @config

@@ -9,7 +9,7 @@ from scoring.lqs.distill import Bools, Distilled, Floats
 from scoring.static.dimensions import DIMENSIONS
 from transforms.core import parts
 from transforms.core.parts import Reads, all_kept
-from transforms.gradients.transform import NOT_SAMPLED
+from transforms.gradients.notes import NOT_SAMPLED
 
 READS: Reads = {"quality": ["embedding"], "tokens": ["text_tokens"], "static": DIMENSIONS}
 

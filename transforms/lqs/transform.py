@@ -15,7 +15,7 @@ from scoring.lqs.formula import BANDS, Gradients, Moments, discounted, log_norm,
 from transforms.core import parts
 from transforms.core.parts import Part
 from transforms.core.schemas import LQS
-from transforms.gradients.transform import NOT_SAMPLED
+from transforms.gradients.notes import NOT_SAMPLED
 from transforms.lqs import distilled
 
 Floats = npt.NDArray[np.float64]

@@ -6,9 +6,9 @@ from typing import Literal
 from scoring.core.config import config
 from scoring.models.config import Wanted
 from scoring.quality.config import Level
+from transforms.core.text_files import TextSource
 from transforms.quality import also_config
 from transforms.quality.also_config import AlsoModel
-from transforms.readers.source import SourceConfig, TextSource
 
 
 @config
@@ -30,15 +30,6 @@ class LabelSource(TextSource):
             )
         if self.scale and self.level != "ordinal":
             raise ValueError(f"scale of {self.name} requires level: ordinal")
-
-    @property
-    def source(self) -> SourceConfig:
-        """The same as ingest's readers take it."""
-        kind = "json" if self.format == "label_studio" else self.format
-        plain = TextSource(
-            name=self.name, paths=self.paths, columns=self.columns, format=kind, encoding=self.encoding
-        )  # fmt: skip
-        return plain.source
 
 
 @config

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from scoring.core.errors import ConfigError, ToolError
-from scoring.models import encoding, windows
+from scoring.models import encoders, encoding, windows
 from scoring.models import load as models
 from scoring.quality.head import Head, logit, normal, sigmoid
 from transforms.core.models import MapWithModel
@@ -72,10 +72,10 @@ def load_scorer(
       ToolError: the model is not on this machine.
     """
     if config.head == MODEL:
-        return _classifier(config, *load_model(config, root, threads, models.load_classifier, at=at), at)
+        return _classifier(config, *load_model(config, root, threads, encoders.load_classifier, at=at), at)
     if head is None:
         return None
-    return _fitted(config, *load_model(config, root, threads, models.load_encoder), Head.from_bytes(head))
+    return _fitted(config, *load_model(config, root, threads, encoders.load_encoder), Head.from_bytes(head))
 
 
 def load_model(

@@ -1,15 +1,12 @@
 """The features of a text that the quality head uses beside the embedding: values of `clean` and more; never length."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from scoring.quality import text_values
-from transforms.clean.config import CleanConfig
-from transforms.clean.transform import Tools, clean_batch, samples_of
 from transforms.core.parts import floats
 from transforms.core.schemas import CLEAN_EXTRA, CLEAN_RATIOS
 
@@ -27,8 +24,6 @@ NAMES = (
 )
 COLUMNS = ("language", *dict.fromkeys((*_RATIOS, "words", "lines", *_PER_WORD, *_PER_LINE)))  # of clean that are read
 
-_CHUNK_ROWS = 512
-
 
 def values(batch: pa.RecordBatch, texts: Sequence[str | None]) -> Floats:
     """Returns (n, NAMES) of a batch with `clean.` and COLUMNS, and its clean texts; NaN for missing values."""
@@ -40,24 +35,3 @@ def values(batch: pa.RecordBatch, texts: Sequence[str | None]) -> Floats:
     english = [language == "en" for language in batch["clean.language"].to_pylist()]
     own = text_values.text_values([text or "" for text in texts], english)
     return np.column_stack([*columns, own])
-
-
-def of_texts(texts: Sequence[str], config: CleanConfig, tools: Tools) -> "Told":
-    """Returns the features of texts that are in no part, cleaned as params say."""
-    found = Told(np.zeros((0, len(NAMES))), [], [])
-    for start in range(0, len(texts), _CHUNK_ROWS):
-        batch = clean_batch(samples_of(texts[start : start + _CHUNK_ROWS], "learned"), config, tools)
-        clean_texts = [text or "" for text in batch["clean_text"].to_pylist()]
-        named = pa.record_batch({f"clean.{n}": batch[n] for n in batch.schema.names})
-        found.texts.extend(clean_texts)
-        found.languages.extend(language or "" for language in batch["language"].to_pylist())
-        found = found._replace(values=np.concatenate([found.values, values(named, clean_texts)]))
-    return found
-
-
-class Told(NamedTuple):
-    """The features of n texts."""
-
-    values: Floats  # (n, NAMES)
-    texts: list[str]  # clean
-    languages: list[str]  # "" for a text without words

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
 from transforms.core.parts import digest
+from transforms.core.text_files import TextSource
 from transforms.decode.probe import HEAD_BYTES
 from transforms.readers.base import BrokenError, Extent, Fault, Item, chunks, compression
 from transforms.readers.columns import has
@@ -20,7 +21,7 @@ from transforms.readers.json_array import read_json
 from transforms.readers.jsonl import read_jsonl
 from transforms.readers.kinds import reader_of
 from transforms.readers.parquet import read_parquet
-from transforms.readers.source import TextSource
+from transforms.readers.source import SourceConfig
 from transforms.readers.text import read_text
 
 READERS: Mapping[str, Callable[[Extent], Iterator[Item]]] = {
@@ -45,6 +46,13 @@ def sources_digest(root: Path, sources: Sequence[TextSource], use: Use) -> str:
     return digest([[s.name, s.columns, s.format, s.encoding, _digests(root, s, use)] for s in by_name(sources)])
 
 
+def _as_source(source: TextSource) -> SourceConfig:
+    """Returns `source` as ingest's readers take it; exports of Label Studio are JSON."""
+    kind = "json" if source.format not in (*READERS, "auto") else source.format
+    columns = {"text": "".join(f"{{{column}}}" for column in source.columns)}
+    return SourceConfig(name=source.name, paths=source.paths, format=kind, columns=columns, encoding=source.encoding)
+
+
 def by_name(sources: Sequence[TextSource]) -> list[TextSource]:
     """Returns `sources` in the order of their names."""
     return sorted(sources, key=lambda s: s.name)
@@ -59,7 +67,7 @@ def _digests(root: Path, source: TextSource, use: Use) -> list[tuple[str, str]]:
 
 def _uris(root: Path, source: TextSource, use: Use) -> list[str]:
     try:
-        return list_files(root, source.source)
+        return list_files(root, _as_source(source))
     except ConfigError as error:
         what, remedy = str(error).splitlines()[0].removeprefix("source "), f"relative paths start at {root}"
         raise ConfigError(f"{use.word} {what}", where=use.where, remedy=remedy) from error
@@ -72,7 +80,7 @@ def _reader(root: Path, source: TextSource, use: Use, uri: str) -> Callable[[Ext
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         packed = bool(compression(head))
-        found, words = reader_of(source.source, next(chunks(path), b"")[:HEAD_BYTES], path.name, packed=packed)
+        found, words = reader_of(_as_source(source), next(chunks(path), b"")[:HEAD_BYTES], path.name, packed=packed)
     except (OSError, BrokenError) as error:
         raise _unreadable(source, use, str(error)) from error
     if found not in READERS:
@@ -107,7 +115,7 @@ def read_rows(
     for uri in _uris(root, source, use):
         reader = _reader(root, source, use, uri)
         missing, seen = dict(columns), dict[str, None]()
-        for item in reader(Extent(root, root / uri, source.source, MAX_ROW_BYTES)):
+        for item in reader(Extent(root, root / uri, _as_source(source), MAX_ROW_BYTES)):
             if isinstance(item, Fault):
                 raise _fault(source, use, uri, item)
             for column in [c for c in missing if c in item.fields]:

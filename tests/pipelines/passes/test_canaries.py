@@ -15,7 +15,7 @@ from pipelines.passes import canaries
 from scoring.core.errors import ConfigError, DataError
 from scoring.quality import degrade
 from transforms.core import parts
-from transforms.lqs.canaries import LABELLED_BAD
+from transforms.lqs.canary_figures import LABELLED_BAD
 from transforms.lqs.config import LqsSection
 
 KINDS = {name for name, _ in degrade.CANARIES}

@@ -8,9 +8,9 @@ from support.builders import empty_project
 
 from pipelines.core.project import Project
 from pipelines.passes import decontaminate
-from transforms.clean.benchmarks import load_index
-from transforms.readers.source import TextSource
+from transforms.core.text_files import TextSource
 from transforms.text.decontaminate.config import DecontaminateConfig
+from transforms.text.decontaminate.index_file import load_index
 
 
 def same(texts: pa.LargeStringArray) -> pa.LargeStringArray:

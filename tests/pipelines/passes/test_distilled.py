@@ -18,7 +18,7 @@ from scoring.core.errors import ConfigError
 from scoring.lqs.distill import Distilled
 from scoring.static.dimensions import DIMENSIONS
 from transforms.core import parts, schemas
-from transforms.gradients.transform import NOT_SAMPLED
+from transforms.gradients.notes import NOT_SAMPLED
 from transforms.lqs import distilled
 
 DISTILL = {"min_spearman": 0.3, "min_rows": 40, "max_rows": 1000, "seed": 7}

@@ -13,7 +13,7 @@ from support import builders, command, prose
 
 from pipelines import quality
 from pipelines.core.project import Project
-from scoring.models import load as models
+from scoring.models import encoders
 
 pytestmark = pytest.mark.skipif(
     any(importlib.util.find_spec(p) is None for p in ("onnx", "onnxruntime")), reason="the extra onnx is not installed"
@@ -50,7 +50,7 @@ def scores(found: Project) -> np.ndarray:
 def main(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A classifier whose roundings do not grow to chaos."""
     folder = tmp_path_factory.mktemp("model") / "main"
-    model = models.load_classifier(prose.classifier(folder, ["junk", "fine"]))
+    model = encoders.load_classifier(prose.classifier(folder, ["junk", "fine"]))
     with torch.no_grad():
         for layer in (m for m in model.modules() if isinstance(m, torch.nn.Linear)):
             layer.weight.mul_(0.3)

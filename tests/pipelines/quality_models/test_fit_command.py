@@ -14,6 +14,7 @@ from support import builders, command, prose
 from pipelines import quality
 from pipelines.core.project import Project
 from pipelines.quality_models import unfreeze as quality_unfreeze
+from scoring.models import encoders
 
 EACH = 20  # rows of a class
 PARAMS = {"window_tokens": 24, "stride_tokens": 24, "max_windows": 1, "folds": 3}
@@ -217,9 +218,8 @@ def test_the_last_layers_are_trained_and_saved_in_float32_whatever_scores(tmp_pa
 
 def changed_layers(encoder: Path) -> None:
     """Asserts that the last layer differs from MiniLM's, and nothing else does."""
-    from scoring.models import load as models
 
-    ours, theirs = (models.load_encoder(name).state_dict() for name in (str(encoder), prose.MINILM))
+    ours, theirs = (encoders.load_encoder(name).state_dict() for name in (str(encoder), prose.MINILM))
     assert (encoder / "model.safetensors").stat().st_size > 4 * sum(w.numel() for w in ours.values()) * 0.9
     changed = {n for n, w in theirs.items() if "pooler" not in n and not w.equal(ours[n])}
     assert changed

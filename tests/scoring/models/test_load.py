@@ -13,7 +13,7 @@ import pytest
 
 from scoring.core.errors import ConfigError, ToolError
 from scoring.gradients import losses
-from scoring.models import encoding
+from scoring.models import encoders, encoding
 from scoring.models import files as model_files
 from scoring.models import load as models
 from scoring.reference import train as reference
@@ -75,14 +75,14 @@ def test_digest_follows_the_files_and_the_tokenizer_s_alone_when_asked(folder: P
 
 def test_an_encoder_is_no_classifier_with_random_weights() -> None:
     with pytest.raises(ConfigError, match=r"lacks classifier\.bias, classifier\.weight"):
-        models.load_classifier(MINILM)
+        encoders.load_classifier(MINILM)
 
 
 def test_pickled_weights_are_refused(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04.")
     with pytest.raises(ToolError, match="cannot load the model"):
-        models.load_encoder(str(folder))
+        encoders.load_encoder(str(folder))
 
 
 def test_cut_off_weights_and_foreign_folders_are_tool_errors(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_cut_off_weights_and_foreign_folders_are_tool_errors(folder: Path) -> No
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors").write_bytes(whole[:1_000_000])
     with pytest.raises(ToolError, match="cannot load the model"):
-        models.load_encoder(str(folder))
+        encoders.load_encoder(str(folder))
     with pytest.raises(ToolError, match="cannot load the model"):
         models.load_tokenizer(str(folder.parent))
 
@@ -99,7 +99,7 @@ def test_an_encoder_embeds_alike_alone_and_in_a_batch_as_its_card_says() -> None
     import torch
 
     models.use_threads(1)
-    tokenizer, model = models.load_tokenizer(MINILM), models.load_encoder(MINILM)
+    tokenizer, model = models.load_tokenizer(MINILM), encoders.load_encoder(MINILM)
     assert not model.training
     ids = list(encoding.token_ids(tokenizer, ["A cat sits on the mat.", "Rain", "The stock market fell. " * 20]))
     together = encoding.embed(model, tokenizer, ids, 8192)
@@ -114,10 +114,10 @@ def test_bfloat16_is_the_same_model_but_for_its_rounding() -> None:
     import torch
 
     models.use_threads(1)
-    tokenizer, half = models.load_tokenizer(MINILM), models.load_encoder(MINILM, dtype="bfloat16")
+    tokenizer, half = models.load_tokenizer(MINILM), encoders.load_encoder(MINILM, dtype="bfloat16")
     assert next(half.parameters()).dtype is torch.bfloat16
     ids = list(encoding.token_ids(tokenizer, ["A cat sits on the mat.", "The stock market fell. " * 3]))
-    found, wanted = (encoding.embed(m, tokenizer, ids, 512) for m in (half, models.load_encoder(MINILM)))
+    found, wanted = (encoding.embed(m, tokenizer, ids, 512) for m in (half, encoders.load_encoder(MINILM)))
     assert found.dtype == np.float32
     assert (found * wanted).sum(1).min() > 0.995
     assert not np.array_equal(found, wanted)

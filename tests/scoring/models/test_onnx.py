@@ -13,7 +13,7 @@ import torch
 from support import prose
 
 from scoring.core.errors import ConfigError, ToolError
-from scoring.models import encoding, onnx_export
+from scoring.models import encoders, encoding, onnx_export
 from scoring.models import files as model_files
 from scoring.models import load as models
 
@@ -28,7 +28,7 @@ TEXTS = prose.paragraphs()[:24]
 @pytest.fixture(scope="module")
 def torch_name(tmp_path_factory: pytest.TempPathFactory) -> str:
     name = prose.classifier(tmp_path_factory.mktemp("torch") / "model", LABELS)
-    model = models.load_classifier(name)
+    model = encoders.load_classifier(name)
     with torch.no_grad():
         for layer in (m for m in model.modules() if isinstance(m, torch.nn.Linear)):
             layer.weight.mul_(0.3)  # else every rounding grows to chaos
@@ -53,9 +53,9 @@ def found(tokenizer: Any, longest: int = 62) -> list[encoding.Ints]:
 
 def test_a_classifier_s_probabilities_are_torch_s(torch_name: str, exported: Path) -> None:
     models.use_threads(1)
-    tokenizer, session = models.load_tokenizer(str(exported)), models.load_classifier(str(exported))
+    tokenizer, session = models.load_tokenizer(str(exported)), encoders.load_classifier(str(exported))
     windows = found(tokenizer)
-    wanted = encoding.classify(models.load_classifier(torch_name), tokenizer, windows, 256)
+    wanted = encoding.classify(encoders.load_classifier(torch_name), tokenizer, windows, 256)
     np.testing.assert_allclose(encoding.classify(session, tokenizer, windows, 256), wanted, atol=1e-5)
     alone = np.concatenate([encoding.classify(session, tokenizer, [w], 256) for w in windows])
     np.testing.assert_allclose(alone, wanted, atol=1e-5)
@@ -65,17 +65,17 @@ def test_a_classifier_s_probabilities_are_torch_s(torch_name: str, exported: Pat
 
 def test_an_encoder_s_embeddings_are_torch_s(torch_name: str, tmp_path: Path) -> None:
     path = onnx_export.export(torch_name, Path(), tmp_path, classifier=False)
-    tokenizer, session = models.load_tokenizer(str(path)), models.load_encoder(str(path))
+    tokenizer, session = models.load_tokenizer(str(path)), encoders.load_encoder(str(path))
     windows = found(tokenizer)
-    wanted = encoding.embed(models.load_encoder(torch_name), tokenizer, windows, 256)
+    wanted = encoding.embed(encoders.load_encoder(torch_name), tokenizer, windows, 256)
     np.testing.assert_allclose(encoding.embed(session, tokenizer, windows, 256), wanted, atol=1e-5)
     with pytest.raises(ConfigError, match=r"no output logits; it has last_hidden_state"):
-        models.load_classifier(str(path))
+        encoders.load_classifier(str(path))
 
 
 def test_int8_lies_beside_its_measured_agreement(torch_name: str, tmp_path: Path) -> None:
     def score(model: str) -> Any:
-        tokenizer, loaded = models.load_tokenizer(model), models.load_classifier(model)
+        tokenizer, loaded = models.load_tokenizer(model), encoders.load_classifier(model)
         return encoding.classify(loaded, tokenizer, found(tokenizer), 256)[:, 1:].sum(1)
 
     card = onnx_export.export_int8(torch_name, Path(), tmp_path, score=score, classifier=True, min_quality=0.5)
@@ -86,7 +86,7 @@ def test_int8_lies_beside_its_measured_agreement(torch_name: str, tmp_path: Path
     assert 0 < card["mean_difference"] <= card["largest_difference"] < 0.1
     assert path.stat().st_size < 0.6 * (tmp_path / onnx_export.FLOAT).stat().st_size
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".tmp-")]
-    tokenizer, session = models.load_tokenizer(str(path)), models.load_classifier(str(path))
+    tokenizer, session = models.load_tokenizer(str(path)), encoders.load_classifier(str(path))
     windows = found(tokenizer)
     together = encoding.classify(session, tokenizer, windows, 512)
     alone = np.concatenate([encoding.classify(session, tokenizer, [w], 512) for w in windows])
@@ -112,7 +112,7 @@ def test_a_file_is_found_by_path_folder_and_the_folder_onnx(copy: Path) -> None:
     (folder / "onnx").mkdir()
     inner = copy.rename(folder / "onnx" / copy.name)
     assert model_files.resolve(str(folder)) == inner
-    assert models.load_classifier(str(inner)).config.num_labels == 3
+    assert encoders.load_classifier(str(inner)).config.num_labels == 3
     shutil.copy(inner, folder / "onnx" / "other.onnx")
     with pytest.raises(ConfigError, match=r"2 ONNX files: model\.onnx, other\.onnx"):
         model_files.resolve(str(folder))
@@ -135,20 +135,20 @@ def test_the_digest_follows_file_config_and_tokenizer(copy: Path) -> None:
 def test_a_file_alone_is_refused(copy: Path, name: str) -> None:
     (copy.parent / name).unlink()
     with pytest.raises(ToolError, match=rf"{name} is missing next to the ONNX file"):
-        models.load_classifier(str(copy))
+        encoders.load_classifier(str(copy))
 
 
 def test_a_damaged_file_is_a_tool_error(copy: Path) -> None:
     copy.write_bytes(copy.read_bytes()[:1000])
     with pytest.raises(ToolError, match="cannot load the ONNX file"):
-        models.load_classifier(str(copy))
+        encoders.load_classifier(str(copy))
 
 
 def test_a_missing_runtime_is_named(exported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ToolError, match=r"onnxruntime is not installed[\s\S]*pip install 'gradsift\[onnx\]'"):
-        models.load_classifier(str(exported))
+        encoders.load_classifier(str(exported))
 
 
 def _change(path: Path, change: Any) -> None:
@@ -182,7 +182,7 @@ def _bind(graph: Any) -> None:
 def test_inputs_that_are_not_ours(copy: Path, change: Any, message: str) -> None:
     _change(copy, change)
     with pytest.raises(ToolError, match=message):
-        models.load_classifier(str(copy))
+        encoders.load_classifier(str(copy))
 
 
 def test_labels_must_be_as_many_as_values(copy: Path) -> None:
@@ -191,7 +191,7 @@ def test_labels_must_be_as_many_as_values(copy: Path) -> None:
     config["label2id"] = {"a": 0, "b": 1}
     (copy.parent / "config.json").write_text(json.dumps(config))
     with pytest.raises(ConfigError, match=r"returns 3 values, but its config\.json has 2 labels"):
-        models.load_classifier(str(copy))
+        encoders.load_classifier(str(copy))
 
 
 def test_numbers_that_are_not_finite_are_a_tool_error(copy: Path) -> None:
@@ -202,13 +202,13 @@ def test_numbers_that_are_not_finite_are_a_tool_error(copy: Path) -> None:
         bias.CopyFrom(numpy_helper.from_array(np.full(3, np.nan, np.float32), bias.name))
 
     _change(copy, spoil)
-    tokenizer, session = models.load_tokenizer(str(copy)), models.load_classifier(str(copy))
+    tokenizer, session = models.load_tokenizer(str(copy)), encoders.load_classifier(str(copy))
     with pytest.raises(ToolError, match="not finite"):
         encoding.classify(session, tokenizer, found(tokenizer)[:2], 256)
 
 
 def test_tokens_that_the_model_does_not_know_are_a_tool_error(copy: Path) -> None:
-    tokenizer, session = models.load_tokenizer(str(copy)), models.load_classifier(str(copy))
+    tokenizer, session = models.load_tokenizer(str(copy)), encoders.load_classifier(str(copy))
     with pytest.raises(ToolError, match="fails on"):
         encoding.classify(session, tokenizer, [np.array([10**6], np.int32)], 256)
 

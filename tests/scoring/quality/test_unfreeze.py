@@ -9,7 +9,7 @@ from support import prose
 from transformers import BertConfig, BertModel
 
 from scoring.core.errors import ConfigError
-from scoring.models import encoding
+from scoring.models import encoders, encoding
 from scoring.models import load as models
 from scoring.quality import unfreeze
 
@@ -63,7 +63,7 @@ def test_training_repeats_and_leaves_the_callers_draws_alone() -> None:
 
 
 def test_dimensions_that_hardly_vary_get_no_weight() -> None:
-    tokenizer, model = models.load_tokenizer(prose.MINILM), models.load_encoder(prose.MINILM)
+    tokenizer, model = models.load_tokenizer(prose.MINILM), encoders.load_encoder(prose.MINILM)
     found = list(encoding.token_ids(tokenizer, [text[:40] for text in prose.paragraphs()[:24]]))
     head = unfreeze._first_head(model, tokenizer, found, np.arange(24) % 2 == 0)
     assert float(head.weight.detach().norm()) < 100  # two dimensions of MiniLM are about 1e-33

@@ -11,10 +11,11 @@ import pytest
 
 from scoring.core.errors import ConfigError, DataError
 from transforms.clean import benchmarks
-from transforms.clean.benchmarks import USE, build_index, load_index, save_index
-from transforms.readers.source import TextSource
+from transforms.clean.benchmarks import USE, build_index
+from transforms.core.text_files import TextSource
 from transforms.readers.text_source import read_texts, sources_digest
 from transforms.text.decontaminate.config import DecontaminateConfig
+from transforms.text.decontaminate.index_file import load_index, save_index
 from transforms.text.decontaminate.overlap import Index, hits
 
 QUESTION = "why is the sky above the hills so blue today"

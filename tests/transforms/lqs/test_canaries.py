@@ -8,7 +8,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from scoring.quality import degrade
-from transforms.lqs.canaries import GOOD, auc, make
+from transforms.lqs.canaries import make
+from transforms.lqs.canary_figures import GOOD, auc
 
 TEXTS = [
     f"The {n} rivers of the county rise in the hills, and the old road follows them to the sea. Nobody knows who built "

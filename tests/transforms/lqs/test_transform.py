@@ -11,7 +11,7 @@ from support import scored_corpus
 from scoring.lqs.config import LqsConfig
 from scoring.lqs.formula import Moments
 from transforms.core import schemas
-from transforms.gradients.transform import NOT_SAMPLED
+from transforms.gradients.notes import NOT_SAMPLED
 from transforms.lqs.transform import Corpus, score_batch
 
 CONFIG = LqsConfig(

@@ -11,7 +11,7 @@ from support.places import SHIPPED
 
 from pipelines.core import params
 from scoring.core.errors import ConfigError, ToolError
-from scoring.models import encoding
+from scoring.models import encoders, encoding
 from scoring.models import load as models
 from scoring.quality.additive import Additive
 from scoring.quality.head import Head, Linear, logit, sigmoid
@@ -179,7 +179,7 @@ def test_a_classifier_s_good_labels_are_summed(tmp_path: Path) -> None:
     texts = list(prose.paragraphs()[:6])
     found = score(kept(texts), scorer, config)
     assert all(r["embedding"] is None for r in found)
-    tokenizer, model = models.load_tokenizer(name), models.load_classifier(name)
+    tokenizer, model = models.load_tokenizer(name), encoders.load_classifier(name)
     for text, row in zip(texts, found, strict=True):
         if row["windows"] == 1:
             with torch.inference_mode():

@@ -1,7 +1,7 @@
 """`clean.decontaminate` of params."""
 
 from scoring.core.config import config
-from transforms.readers.source import TextSource
+from transforms.core.text_files import TextSource
 
 
 @config

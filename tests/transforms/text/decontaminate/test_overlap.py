@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support import text_oracle
 from support.text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 
-from transforms.readers.source import TextSource
+from transforms.core.text_files import TextSource
 from transforms.text.decontaminate import overlap as decontaminate
 from transforms.text.decontaminate.config import DecontaminateConfig
 from transforms.text.decontaminate.overlap import Index, hits, make_index, ngram_pairs
