@@ -23,6 +23,7 @@ from pipelines.passes import directions, reference_marker, stability
 from scoring.core.sums import ExactSum
 from transforms.core import parts
 from transforms.core.schemas import GRADIENTS
+from transforms.core.schemas import SKETCHES as SKETCHES_SCHEMA
 from transforms.gradients import transform as gradients
 from transforms.gradients.checkpoints import Recipe
 from transforms.gradients.config import GradientsConfig
@@ -67,7 +68,7 @@ def _map(project: Project, config: GradientsConfig, transform: Any, depends: Seq
         reads=READS,
         code="pipelines.gradients",
         config={k: v for k, v in asdict(config).items() if k not in ("refresh_ratio", "target")},
-        depends=depends,
+        depends=[*depends, str(SKETCHES_SCHEMA)] if sketched else depends,
         also=[SKETCHES] if sketched else [],
     )
     sink = gradients.WriteGradients(project.folder("gradients"), folder if sketched else None)

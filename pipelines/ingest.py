@@ -15,20 +15,23 @@ from dataclasses import asdict
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.core import progress, stage
+from pipelines.core import deps, progress, stage
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
 from pipelines.passes import claims, ingest_totals
 from scoring.core.errors import DataError
-from transforms.core import parts
+from transforms.core import parts, schemas
 from transforms.decode import tool
 from transforms.ingest.config import IngestConfig
-from transforms.ingest.transform import IngestUnits, UnitTask
+from transforms.ingest.transform import READERS, IngestUnits, UnitTask
 from transforms.ingest.units import Unit, plan
 from transforms.readers import html
 
 _ROUNDS = 3
 _PAGES = ("html", "warc", "webdataset")  # readers that extract text from pages
+_READER_CODE = {name: read.__module__ for name, read in READERS.items()}
+_HTML = html.__name__
+_DECODERS = ("transforms.decode.audio", "transforms.decode.image", "transforms.decode.video")
 
 
 def run(project: Project) -> None:
@@ -54,7 +57,15 @@ def _base(config: IngestConfig, unit: Unit) -> str:
     pages = config.source(unit.source).markup == "html" or any(f.reader in _PAGES for f in unit.files)
     extractors = html.versions() if pages else None
     readers = [(f.reader, f.packed, f.error) for f in unit.files]
-    return stage.fingerprint("pipelines.ingest", [source, limits, decoders, extractors, readers], [unit.digest])
+    written = [str(schemas.SAMPLES), str(schemas.REJECTS)]
+    return parts.digest(_code(unit, pages=pages), source, limits, decoders, extractors, readers, written, unit.digest)
+
+
+def _code(unit: Unit, *, pages: bool) -> list[str]:
+    """Returns the versions of the code that reads the unit: a change of one reader leaves the files of others alone."""
+    used = {_READER_CODE[f.reader] for f in unit.files if f.reader in _READER_CODE} | ({_HTML} if pages else set())
+    unused = (*_READER_CODE.values(), *(() if unit.media is not None else _DECODERS))
+    return [deps.code_version("pipelines.ingest", unused), *(deps.code_version(m) for m in sorted(used))]
 
 
 def _task(unit: Unit, base: str, excluded: Sequence[tuple[int, int]]) -> UnitTask:

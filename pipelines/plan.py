@@ -38,7 +38,7 @@ def run(project: Project) -> None:
     """Writes the plan and its metrics, unless they stand for the same inputs and params."""
     settings = project.section("plan", PlanConfig)
     folder = project.folder("plan")
-    task = parts.Task(FILE, stage.fingerprint("pipelines.plan", settings, _inputs(project)))
+    task = parts.Task(FILE, stage.fingerprint("pipelines.plan", settings, [str(schemas.PLAN), *_inputs(project)]))
     parts.remove_strays(folder, [])
     if project.force or not parts.is_done(folder, task):
         progress.say("plan: selecting rows, ordering them and cutting shards")

@@ -24,7 +24,7 @@ from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
 from scoring.core import files
 from scoring.core.errors import DataError
-from transforms.core import parts
+from transforms.core import parts, schemas
 from transforms.shard import manifest
 from transforms.shard import transform as shard
 from transforms.shard.config import ShardConfig
@@ -71,7 +71,8 @@ def _tasks(project: Project, settings: ShardConfig) -> Iterator[ShardTask]:
 
     shards = int(_stats(project)["shards"])
     for number, (group, start, rows) in enumerate(shard.plan_slices(_plan(project), shard.SPEC)):
-        inputs = [shard.spec_digest(rows), *(footers(p) for p in sorted(rows["part"].unique().to_pylist()))]
+        read = [footers(part) for part in sorted(rows["part"].unique().to_pylist())]
+        inputs = [str(schemas.SHARDS), shard.spec_digest(rows), *read]
         fingerprint = stage.fingerprint("pipelines.shard", settings, inputs)
         yield ShardTask(shard.shard_name(number, shards), fingerprint, number, group, start, rows.num_rows)
 

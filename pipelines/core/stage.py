@@ -62,7 +62,7 @@ def tasks(project: Project, sidecar: Sidecar) -> list[parts.Task]:
 
 def _task(project: Project, sidecar: Sidecar, name: str) -> parts.Task:
     read = parts.contents(project.data, name, sidecar.reads)
-    inputs = [*sidecar.depends, sidecar.own.get(name), sidecar.schema.names, *read]
+    inputs = [*sidecar.depends, sidecar.own.get(name), str(sidecar.schema), *read]
     return parts.Task(name, fingerprint(sidecar.code, sidecar.config, inputs))
 
 

@@ -47,7 +47,7 @@ def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> d
         folder=FOLDER,
         schema=quality_also.schema(config),
         reads=quality_also.READS,
-        code="transforms.quality.also",
+        code="pipelines.quality_models.also",
         config=[
             {"name": name, **{n: getattr(own, n) for n in _FIELDS}, "dtype": models.dtype_of(own.dtype)}
             for name, own in settings.items()

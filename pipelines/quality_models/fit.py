@@ -38,6 +38,7 @@ MAX_CHARS = 20_000  # of a text that is learned from
 LEARNED_WINDOWS = 2  # of it that the model reads
 
 _REMEDY = "provide more or cleaner labels (quality.labels), use another quality.model, or lower min_heldout_f1"
+_READ = ("transforms.readers", "transforms.decode", "transforms.quality.label_rows", "transforms.quality.label_studio")
 _FITTING_FIELDS = ("window_tokens", "stride_tokens", "batch_tokens", "train_rows", "folds", "seed")
 
 
@@ -124,7 +125,8 @@ def _agreement(config: QualityConfig, judged: Sequence[labels.Judged]) -> dict[s
 def _key(project: Project, config: QualityConfig, model: str) -> str:
     values = {name: getattr(config, name) for name in _FITTING_FIELDS}
     rules = project.params.tree["clean"]
-    return parts.digest(deps.code_version("pipelines.quality"), model, values, rules, config.labels is None)
+    code = deps.code_version("pipelines.quality_models.fit", without=_READ)
+    return parts.digest(code, model, values, rules, config.labels is None)
 
 
 def _reusable(path: Path, key: str, row_ids: Sequence[str], refresh_ratio: float) -> HeadFile | None:

@@ -122,6 +122,18 @@ def test_a_lost_row_is_a_breach(tmp_path: Path) -> None:
         stages.count(stages.project(tmp_path))
 
 
+def test_what_comes_out_the_same_leaves_later_stages_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another code version computes a part again; what reads its columns sees the same values and skips it."""
+    project = stages.project(tmp_path)
+    stages.samples(tmp_path, 2)
+    for code, later in (("scoring.core.sums", 2), ("scoring.core.files", 0)):
+        stages.count(project, code=code)
+        stages.count(project, folder="static/counts", reads={**stages.READS, "tokens/raw": ["text_tokens"]})
+        said = capsys.readouterr()
+        assert "tokens/raw: 2 of 2 parts to do" in said.out + said.err
+        assert f"static/counts: {later} of 2 parts to do" in said.out + said.err
+
+
 def test_two_runs_in_one_project_are_refused(tmp_path: Path) -> None:
     project = stages.project(tmp_path)
     with locked(project), pytest.raises(DataError, match="another gradsift run"), locked(project):
