@@ -42,6 +42,7 @@ from dedup import PROCESSES, call  # noqa: E402
 from text_rules import raw_texts  # noqa: E402
 
 from pipelines import clean as stage  # noqa: E402
+from pipelines.core.params import DEFAULTS  # noqa: E402
 from pipelines.core.project import Project, open_project  # noqa: E402
 from transforms.clean import transform as clean  # noqa: E402
 from transforms.clean.config import CleanConfig  # noqa: E402
@@ -79,7 +80,7 @@ def write(root: Path, texts: Sequence[str]) -> float:
     """Makes a project at `root` and ingests the texts; returns the megabytes of text that its parts hold."""
     with (root / "texts.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps({"id": f"{n:07d}", "text": text}) + "\n" for n, text in enumerate(texts))
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params = yaml.safe_load(DEFAULTS.read_text())
     source = {"name": "texts", "paths": ["texts.jsonl"]}
     params["ingest"] |= {"sources": [source], "rows_per_part": PART_ROWS}
     (root / "params.yaml").write_text(yaml.safe_dump(params))

@@ -32,6 +32,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from dedup_corpus import documents, score  # noqa: E402
 
+from pipelines.core.params import DEFAULTS  # noqa: E402
 from transforms.core import parts, schemas  # noqa: E402
 from transforms.text.keys import keys  # noqa: E402
 
@@ -52,7 +53,7 @@ def write(root: Path, count: int) -> float:
             file.writelines(json.dumps({"id": str(n), "text": texts[n]}) + "\n" for n in range(k, count, PROCESSES))
     for k in range(0, count, PART_ROWS):
         seconds += _write_part(root, k, texts[k : k + PART_ROWS])
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params = yaml.safe_load(DEFAULTS.read_text())
     (root / "params.yaml").write_text(yaml.safe_dump(params))
     return seconds
 

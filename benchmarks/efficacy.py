@@ -5,7 +5,7 @@
     python benchmarks/efficacy.py --quick                                    # a trial; its figures mean nothing
 
 A seeded share of the documents is held out, whole and never equal to another. The rest goes through gradsift's
-own stages, `ingest` to `lqs`, with params.yaml as it is shipped but for the sources: once as it is, and once with
+own stages, `ingest` to `lqs`, with the default params but for the sources: once as it is, and once with
 30 % of the documents replaced by planted junk (`scoring.quality.degrade`). Then every arm fills one budget of tokens:
 that of `--steps`, or half of what the filters keep if that is less, as there must be something to choose from:
 
@@ -125,7 +125,7 @@ def scored(root: Path, corpus: Corpus) -> Path:
     root.mkdir(exist_ok=True, parents=True)
     lines = [json.dumps({"text": text, "planted": kind}) for kind, text in corpus]
     (root / "docs.jsonl").write_text("\n".join(lines))
-    tree = yaml.safe_load((ROOT / "params.yaml").read_text())
+    tree = yaml.safe_load(params.DEFAULTS.read_text())
     tree["ingest"]["sources"] = [{"name": "docs", "paths": ["docs.jsonl"]}]
     tree["runtime"] |= {"engine": "local", "threads": 1}
     (root / "params.yaml").write_text(yaml.safe_dump(tree))
@@ -210,7 +210,7 @@ class Student:
         import torch
 
         torch.set_num_threads(1)
-        shipped = params.read(ROOT / "params.yaml").section("reference", ReferenceConfig)
+        shipped = params.read(params.DEFAULTS).section("reference", ReferenceConfig)
         model = reference.new_model(replace(shipped, **STUDENT, seed=1000 + run.seed), self.tokenizer)
         torch.manual_seed(1000 + run.seed)
         for weight in (p for p in model.parameters() if p.dim() > 1):

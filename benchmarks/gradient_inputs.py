@@ -11,6 +11,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pipelines.core.params import DEFAULTS  # noqa: E402
 from scoring.models import load as models  # noqa: E402
 from scoring.reference import train as reference  # noqa: E402
 from scoring.reference.config import ReferenceConfig  # noqa: E402
@@ -49,7 +50,7 @@ def loaded(name: str, texts: list[str]) -> tuple[Any, Any]:
     """Returns model and tokenizer; of `reference`, untrained, of the sizes in params."""
     if name != "reference":
         return models.load_causal(name, Path()), models.load_tokenizer(name, Path())
-    sizes = yaml.safe_load((ROOT / "params.yaml").read_text())["reference"]
+    sizes = yaml.safe_load(DEFAULTS.read_text())["reference"]
     known = {key: sizes[key] for key in ReferenceConfig.__dataclass_fields__ if key in sizes}
     config = ReferenceConfig(**{**known, "context": MAX_TOKENS})
     tokenizer = reference.train_tokenizer(texts, config.vocabulary)

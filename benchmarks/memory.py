@@ -24,6 +24,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pipelines.core.params import DEFAULTS  # noqa: E402
 from pipelines.core.stage import ORDER  # noqa: E402
 
 LIMIT = 1.2
@@ -62,7 +63,7 @@ def corpus(root: Path, rows: int, part_rows: int) -> None:
             file.write(json.dumps(row) + "\n")
     for k in range(rows // 20):
         picture(root / "pictures" / f"{k:06d}.jpg", k)
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params = yaml.safe_load(DEFAULTS.read_text())
     params["ingest"]["sources"] = [{"name": "docs", "paths": ["docs.jsonl"]}, {"name": "pics", "paths": ["pictures"]}]
     params["ingest"]["rows_per_part"] = part_rows
     params["reference"]["train_rows"] = 128

@@ -35,7 +35,7 @@ def stage_rate(texts: Sequence[str], rounds: int) -> float:
 def _write(root: Path, texts: Sequence[str]) -> Project:
     """Returns a project of `texts`, which recomputes everything each time."""
     runtime = RuntimeConfig(engine="local", workers=1, threads=1, beam_args=())
-    tree = params.read(ROOT / "params.yaml").tree
+    tree = params.read(params.DEFAULTS).tree
     project = Project(root, params.Params(root / "params.yaml", tree), runtime, force=True)
     for start in range(0, len(texts), PART_ROWS):
         rows = [_row(k, text) for k, text in enumerate(texts[start : start + PART_ROWS], start)]

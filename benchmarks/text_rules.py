@@ -79,10 +79,10 @@ def settings() -> Any:
     from pipelines.core import params
     from transforms.clean.config import CleanConfig
 
-    tree = params.read(ROOT / "params.yaml").tree
+    tree = params.read(params.DEFAULTS).tree
     section = json.loads(json.dumps(tree["clean"]))
     section["c4"] |= {"variant": "datatrove", "min_line_words": 3, "min_sentences": 5}
-    return params.Params(ROOT / "params.yaml", {**tree, "clean": section}).section("clean", CleanConfig)
+    return params.Params(params.DEFAULTS, {**tree, "clean": section}).section("clean", CleanConfig)
 
 
 def batches(documents: Sequence[str]) -> list[pa.LargeStringArray]:

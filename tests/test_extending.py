@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 import yaml
-from support.places import ROOT
+from support.places import ROOT, SHIPPED
 
 GUIDE = (ROOT / "docs/extending.md").read_text()
 BLOCKS = [textwrap.dedent(block) for block in re.findall(r"^ *```python\n(.*?)^ *```$", GUIDE, re.M | re.S)]
@@ -61,7 +61,7 @@ def test_the_reader_is_three_files(tree: Path) -> None:
         tree / printed(r"3\. `(\S+)`"), r"(?<=_ROWS = \{)\n", "\n    " + printed(r"`(\"\.pairs\": \"pairs\",)`") + "\n"
     )
     (tree / "a.pairs").write_text("1\tone\n2\ttwo\n\nthree\n")
-    params = yaml.safe_load((ROOT / "params.yaml").read_text())
+    params = yaml.safe_load(SHIPPED.read_text())
     params["ingest"]["sources"] = [{"name": "pairs", "paths": ["a.pairs"]}]
     (tree / "params.yaml").write_text(yaml.safe_dump(params))
     out = run(tree, "-m", "pipelines.ingest")

@@ -1,19 +1,24 @@
 """The one strict reader of `params.yaml`: unknown key, wrong type, missing key → the dotted path.
 
 A section belongs to the config class named in `SECTIONS`, beside the logic it configures. Defaults
-stand in `params.yaml` alone; only optional keys of `ingest.sources` have them in code.
+stand in `defaults.yaml` alone, and params.yaml holds what differs from them; only optional keys of `ingest.sources`
+have defaults in code.
 """
 
 import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from scoring.core.errors import ConfigError
 
 C = TypeVar("C")
+
+DEFAULTS = Path(__file__).with_name("defaults.yaml")
 
 SECTIONS = {
     "runtime": "pipelines.core.options:RuntimeConfig",
@@ -35,7 +40,7 @@ SECTIONS = {
 
 @dataclass(frozen=True)
 class Params:
-    """The raw tree of one params file; sections become config objects on demand."""
+    """The raw tree of one params file, defaults included; sections become config objects on demand."""
 
     path: Path
     tree: Mapping[str, Any]
@@ -55,7 +60,7 @@ class Params:
         unknown = sorted(set(self.tree) - set(SECTIONS))
         if unknown:
             raise ConfigError(
-                f"unknown section: {', '.join(unknown)}",
+                f"unknown section: {', '.join(name + _nearest(name, SECTIONS) for name in unknown)}",
                 where=str(self.path),
                 remedy=f"use one of {', '.join(SECTIONS)}",
             )
@@ -65,30 +70,59 @@ class Params:
 
 
 def read(path: Path) -> Params:
-    """Returns the params that stand in `path`.
+    """Returns the params of the file `path`, laid over the defaults.
 
     Raises:
       ConfigError: the file is missing, or is not a YAML mapping with unique keys.
     """
+    own = _load(path)
+    sections = {name: value for name, value in own.items() if value is not None}  # `plan:` alone changes nothing
+    return Params(path, merge(defaults(), sections))
+
+
+@cache
+def defaults() -> Mapping[str, Any]:
+    """Returns the defaults of every section; they are not to be changed."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return dict(yaml.load(DEFAULTS.read_text(encoding="utf-8"), loader))  # noqa: S506 (a SafeLoader)
+
+
+def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `base` with `changes`: mappings are merged key by key, all else replaces what `base` has."""
+    merged = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(base.get(key), Mapping)
+        merged[key] = merge(base[key], value) if both else value
+    return merged
+
+
+def _load(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        tree = yaml.load(path.read_text(encoding="utf-8"), _unique_loader())  # noqa: S506 (a SafeLoader)
+        text = path.read_text(encoding="utf-8")
+        tree = yaml.load(text, _unique_loader())  # noqa: S506 (a SafeLoader)
     except FileNotFoundError:
         raise ConfigError(
-            "no params file", where=str(path), remedy="run inside a gradsift project, or pass --params FILE"
+            "no params file",
+            where=str(path),
+            remedy="run inside a gradsift project (`gradsift init` starts one), or pass --params FILE",
         ) from None
     except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(
             f"cannot read params: {error}", where=str(path), remedy="fix the file; it must be YAML in UTF-8"
         ) from error
+    if tree is None and text.strip():  # comments alone: nothing differs
+        return {}
     if not isinstance(tree, dict):
         raise ConfigError(
             "the params file is not a mapping of sections",
             where=str(path),
-            remedy="start from the params.yaml that ships with gradsift",
+            remedy="write sections such as `plan:`; `gradsift params` prints all of them",
         )
-    return Params(path, tree)
+    return tree
 
 
 def _unique_loader() -> type:
@@ -115,7 +149,7 @@ def _validate(kind: type[C], name: str, value: Any, path: Path) -> C:
         raise ConfigError(
             "\n".join(_sentences(name, error)),
             where=str(path),
-            remedy="fix the keys above; the comments in the default params.yaml describe each key",
+            remedy="fix the keys above; `gradsift params` prints every key with a comment",
         ) from error
 
 
@@ -123,11 +157,25 @@ def _sentences(name: str, error: Any) -> Iterator[str]:
     for fault in error.errors(include_url=False, include_context=False):
         dotted = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in fault["loc"])
         if fault["type"] == "unexpected_keyword_argument":
-            yield f"{name}{dotted}: unknown key (value {fault['input']!r})"
+            hint = _nearest(str(fault["loc"][-1]), _siblings(name, fault["loc"][:-1]))
+            yield f"{name}{dotted}: unknown key (value {fault['input']!r}){hint}"
         elif fault["type"] == "missing":
             yield f"{name}{dotted}: missing key"
         else:
             yield f"{name}{dotted}: {_with_value(fault)}"
+
+
+def _siblings(name: str, path: Iterable[int | str]) -> Iterable[str]:
+    """Returns the keys that the defaults have at `path` of section `name`."""
+    spot: Any = defaults().get(name)
+    for key in path:
+        spot = spot.get(key) if isinstance(spot, Mapping) else None
+    return spot if isinstance(spot, Mapping) else ()
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def _with_value(fault: Any) -> str:

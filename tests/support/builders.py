@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.places import ROOT
+from support.places import SHIPPED
 
 from pipelines.core import params
 from pipelines.core.options import RuntimeConfig
@@ -35,7 +35,7 @@ def empty_project(root: Path, **sections: Mapping[str, Any]) -> Project:
 
 @cache
 def _shipped() -> Mapping[str, Any]:
-    return params.read(ROOT / "params.yaml").tree
+    return params.read(SHIPPED).tree
 
 
 def batch(schema: pa.Schema, rows: Sequence[Row]) -> pa.RecordBatch:

@@ -4,4 +4,4 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data"
-SHIPPED = ROOT / "params.yaml"
+SHIPPED = ROOT / "pipelines/core/defaults.yaml"

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 from filelock import FileLock
-from support.places import ROOT
+from support.places import SHIPPED
 
 from pipelines import sample
 from pipelines.core.project import open_project
@@ -14,7 +14,7 @@ from pipelines.core.project import open_project
 
 def params(**changes: Any) -> dict[str, Any]:
     """Returns the shipped params, small; `changes` are dotted keys with __ for the dot."""
-    tree: dict[str, Any] = yaml.safe_load((ROOT / "params.yaml").read_text())
+    tree: dict[str, Any] = yaml.safe_load(SHIPPED.read_text())
     tree["sample"] |= {"texts": 90, "pictures": 6, "videos": 2, "sounds": 2}
     tree["ingest"] |= {"rows_per_part": 32}
     tree["quality"] |= {"train_rows": 40, "window_tokens": 32, "stride_tokens": 32, "max_windows": 2}

@@ -73,6 +73,12 @@ def test_a_stage_depends_on_every_folder_of_an_earlier_stage_that_it_reads() -> 
         assert folders <= set(STAGES[name]["deps"]), name
 
 
+def test_params_name_every_section_that_dvc_watches() -> None:
+    named = set(yaml.safe_load((ROOT / "params.yaml").read_text()))
+    assert {p for s in STAGES.values() for p in s["params"]} <= named <= set(params.SECTIONS)
+    params.read(ROOT / "params.yaml").check()
+
+
 def test_the_shipped_sources_are_watched() -> None:
     assert dvc_file.unwatched_sources(ROOT, params.read(ROOT / "params.yaml").tree) == []
 
