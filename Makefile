@@ -10,7 +10,7 @@ TORCH_INDEX := $(shell command -v nvidia-smi >/dev/null 2>&1 || echo --extra-ind
 EXTRAS := $(shell command -v ffmpeg >/dev/null 2>&1 && command -v ffprobe >/dev/null 2>&1 && echo dev || echo dev,ffmpeg)
 export PATH := $(abspath $(BIN)):$(PATH)
 export HF_HUB_OFFLINE ?= 1
-# A stage is a process: each would compile our modules anew.
+# Each stage is a process, and would recompile our modules without bytecode files.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test setup check format clean

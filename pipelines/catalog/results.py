@@ -19,7 +19,7 @@ CELL_CHARS = 60
 TABLE_COLUMNS = 14  # wider rows are shown as records, one column a line
 PLAIN_WIDTH = 400  # characters a line where the output is no terminal
 
-# Text of a data set must not steer the terminal that shows it: controls become visible pictures.
+# Text of a dataset must not steer the terminal that shows it: controls become visible pictures.
 _CONTROLS = {k: chr(0x2400 + k) for k in range(32)} | {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�")
 _FOLDED = {ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
 

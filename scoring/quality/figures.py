@@ -1,4 +1,4 @@
-"""How well a quality head does on rows that it has not seen: against length alone, by group, at like length."""
+"""How well a quality head does on rows that it has not seen: against length alone, by group, at equal length."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -172,7 +172,7 @@ def _bounds(path: Path, file: SourceFile) -> list[tuple[int, int | None]]:
 
 
 def _dataset(root: Path, source: SourceConfig, path: str) -> Unit:
-    """Returns the unit of one data set: its digest is that of every local file it is made of."""
+    """Returns the unit of one dataset: its digest is that of every local file it is made of."""
     names = {uri_of(root, f) for p in local_paths(root, [path, *source.kwargs.values()]) for f in walk(p)}
     files = [(name, file_digest(root / name)) for name in sorted(names)]
     digest = parts.digest(source.split, dict(source.kwargs), files)

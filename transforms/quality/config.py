@@ -17,7 +17,7 @@ class LabelSource(TextSource):
 
     format: Literal["auto", "jsonl", "json", "parquet", "csv", "text", "label_studio"] = "auto"  # type: ignore[assignment]
     label: str = "label"  # column of a label, a list of labels or counts {label: n}; label_studio: the control
-    annotator: str | None = None  # column that names who judged
+    annotator: str | None = None  # annotator column
     bad_labels: tuple[str, ...] = ()  # if given, a label that is neither good nor bad is an error
     level: Level = "nominal"  # of the labels, for Krippendorff's alpha
     scale: tuple[str, ...] = ()  # labels from lowest to highest; level ordinal, where they are no numbers

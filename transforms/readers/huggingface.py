@@ -1,4 +1,4 @@
-"""Any data set that Hugging Face `datasets` loads from this machine; the position of a row is its index."""
+"""Any dataset that Hugging Face `datasets` loads from this machine; the position of a row is its index."""
 
 import os
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def read_huggingface(extent: Extent) -> Iterator[Item]:
     """Yields the rows of one split, media undecoded, class labels by name.
 
     Raises:
-      ConfigError: the data set or the split cannot be loaded.
+      ConfigError: the dataset or the split cannot be loaded.
     """
     rows, names = _open(extent)
     index = -1
