@@ -19,7 +19,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.core import conserve, progress, stage
+from pipelines.core import conserve, progress, stage, trust
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
 from pipelines.passes import corpus_lines
@@ -66,7 +66,8 @@ def _is_done(folder: Path, corpus: str) -> bool:
     """Returns whether the last finished run saw the same `corpus` and its parts are still what it wrote."""
     try:
         seen = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-        return bool(seen["corpus"] == corpus and seen["parts"] == _fingerprints(folder) and "near" in seen)
+        return bool(seen["corpus"] == corpus and seen["parts"] == _fingerprints(folder) and "near" in seen
+                    and not trust.damaged(folder, list(seen["parts"])))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, DataError):
         return False
 

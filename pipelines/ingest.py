@@ -13,9 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 import apache_beam as beam
-import pyarrow as pa
 
-from pipelines.core import deps, progress, stage
+from pipelines.core import deps, progress, stage, trust
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
 from pipelines.passes import claims, ingest_totals
@@ -40,7 +39,7 @@ def run(project: Project) -> None:
     units = {u.name: u for s in config.sources for u in plan(project.root, s, config.max_row_bytes)}
     bases = {name: _base(config, unit) for name, unit in units.items()}
     _remove_others(project, units)
-    todo = [u for n, u in units.items() if project.force or not _is_done(project, u, bases[n])]
+    todo = list(units.values()) if project.force else _undone(project, units, bases)
     progress.say(f"ingest: {len(todo)} of {len(units)} units to do")
     _ingest(project, config, [_task(u, bases[u.name], ()) for u in todo])
     _settle(project, config, units, bases)
@@ -77,15 +76,24 @@ def _mark(project: Project, unit: Unit) -> Mapping[str, object]:
     """Returns the footer of the unit's part of rejects, which is written last; empty if there is none."""
     try:
         return parts.Footer(project.folder("rejects") / unit.part(0)).meta
-    except (DataError, OSError, pa.ArrowInvalid):
+    except DataError:
         return {}
 
 
-def _is_done(project: Project, unit: Unit, base: str) -> bool:
-    """Returns whether every part of the unit is there, made of this base, by one and the same run."""
-    mark = _mark(project, unit)
-    tasks = [parts.Task(unit.part(k), str(mark["fingerprint"])) for k in range(int(str(mark.get("parts", 0))))]
-    return mark.get("base") == base and all(parts.is_done(project.folder("samples"), t) for t in tasks)
+def _undone(project: Project, units: Mapping[str, Unit], bases: Mapping[str, str]) -> list[Unit]:
+    """Returns the units of which not every part is there, made of their base by one and the same run, and undamaged."""
+    marks = {n: _mark(project, u) for n, u in units.items()}
+    tasks = {
+        n: [parts.Task(u.part(k), str(marks[n]["fingerprint"])) for k in range(int(str(marks[n].get("parts", 0))))]
+        for n, u in units.items()
+    }
+    left = {t.name for t in trust.undone(project.folder("samples"), [t for ts in tasks.values() for t in ts])}
+    rejects = [parts.Task(u.part(0), str(marks[n]["fingerprint"])) for n, u in units.items() if marks[n]]
+    damaged = {t.name for t in trust.undone(project.folder("rejects"), rejects)}
+    return [
+        u for n, u in units.items()
+        if marks[n].get("base") != bases[n] or u.part(0) in damaged or any(t.name in left for t in tasks[n])
+    ]  # fmt: skip
 
 
 def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -> None:

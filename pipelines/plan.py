@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pipelines.core import progress, stage, tables
+from pipelines.core import progress, stage, tables, trust
 from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
 from scoring.core import files, selection
 from scoring.core.errors import DataError
 from scoring.order import balance, ordering
 from scoring.order.config import PlanConfig
-from transforms.core import parts, schemas
+from transforms.core import parts, schemas, sealed
 
 FILE = "plan.parquet"
 GROUP_ROWS = 16_384  # a row group holds whole shards: at least so many rows, but for the last
@@ -40,7 +39,7 @@ def run(project: Project) -> None:
     folder = project.folder("plan")
     task = parts.Task(FILE, stage.fingerprint("pipelines.plan", settings, [str(schemas.PLAN), *_inputs(project)]))
     parts.remove_strays(folder, [])
-    if project.force or not parts.is_done(folder, task):
+    if project.force or not trust.is_done(folder, task):
         progress.say("plan: selecting rows, ordering them and cutting shards")
         with tables.working(project) as connection:
             _write(project, connection, settings, task)
@@ -220,7 +219,7 @@ def _stream(
     schema = schemas.PLAN.with_metadata(parts.footer_metadata(schemas.PLAN, record))
 
     def write(temporary: str) -> None:
-        with pq.ParquetWriter(temporary, schema, compression="zstd", compression_level=1) as writer:
+        with sealed.writer(temporary, schema, compression="zstd", compression_level=1) as writer:
             for table in _regroup(rows, _group_rows(cut)):
                 writer.write_table(table.cast(schema), row_group_size=table.num_rows)
 

@@ -6,7 +6,6 @@ Guarantees: each planned row stands exactly once, at its rank; where there is a 
 is whole; a shard whose fingerprint matches is not written again; the same inputs give the same bytes.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,14 +16,13 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pipelines.core import deps, progress, stage, tables
+from pipelines.core import deps, progress, stage, tables, trust
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
 from scoring.core import files
 from scoring.core.errors import DataError
-from transforms.core import parts, schemas
+from transforms.core import parts, schemas, sealed
 from transforms.shard import manifest
 from transforms.shard import transform as shard
 from transforms.shard.config import ShardConfig
@@ -40,7 +38,8 @@ def run(project: Project) -> None:
     settings, target = project.section("shard", ShardConfig), project.folder("shards")
     tasks = list(_tasks(project, settings))
     _remove_strays(target, {t.name for t in tasks})
-    todo = [t for t in tasks if project.force or not _is_done(target, t)]
+    left = _undone(target, tasks)
+    todo = [t for t in tasks if project.force or t.name in left]
     progress.say(f"shards: {len(todo)} of {len(tasks)} to do")
     if not todo and _described(project, tasks):
         return
@@ -55,6 +54,7 @@ def _plan(project: Project) -> Path:
     path = project.folder("plan") / "plan.parquet"
     if not path.exists():
         raise DataError("there is no plan yet", where=str(path), remedy="run gradsift run plan first")
+    trust.require(path.parent, [path.name])
     return path
 
 
@@ -77,8 +77,10 @@ def _tasks(project: Project, settings: ShardConfig) -> Iterator[ShardTask]:
         yield ShardTask(shard.shard_name(number, shards), fingerprint, number, group, start, rows.num_rows)
 
 
-def _is_done(target: Path, task: ShardTask) -> bool:
-    return parts.is_done(target, parts.Task(task.name, task.fingerprint))
+def _undone(target: Path, tasks: Sequence[ShardTask]) -> set[str]:
+    """Returns the names of the shards that are missing, of other inputs, or not those that the manifest lists."""
+    named = [parts.Task(t.name, t.fingerprint) for t in tasks]
+    return {t.name for t in trust.undone(target, named, manifest.listed(manifest.read(target / MANIFEST)))}
 
 
 def _remove_strays(target: Path, wanted: set[str]) -> None:
@@ -123,7 +125,7 @@ def _route(project: Project, unpacked: Path, todo: Sequence[ShardTask]) -> list[
         rows = connection.sql("FROM routes ORDER BY part, rank").to_arrow_reader(ROUTE_GROUP_ROWS)
 
         def write(temporary: str) -> None:
-            with pq.ParquetWriter(temporary, rows.schema) as writer:
+            with sealed.writer(temporary, rows.schema) as writer:
                 for batch in rows:
                     writer.write_batch(batch)
 
@@ -140,7 +142,8 @@ def _verify(project: Project, tasks: Sequence[ShardTask]) -> None:
     """Raises DataError unless the shards hold the rows of the plan: each once, at its rank."""
     target = project.folder("shards")
     paths = [target / t.name for t in tasks]
-    wrong = [t.name for t in tasks if not _is_done(target, t) or parts.Footer(target / t.name).rows != t.rows]
+    left = _undone(target, tasks)
+    wrong = [t.name for t in tasks if t.name in left or parts.Footer(target / t.name).rows != t.rows]
     ids = [f"SELECT sample_id FROM {_scan(files)}" for files in ([_plan(project)], paths)]
     with tables.working(project) as connection:
         planned, distinct, moved = connection.execute(f"""
@@ -167,7 +170,7 @@ def _described(project: Project, tasks: Sequence[ShardTask]) -> bool:
     found = project.folder("shards") / MANIFEST
     if not (found.exists() and found.with_name(CARD).exists() and project.metrics("shard").exists()):
         return False
-    return bool(json.loads(found.read_text(encoding="utf-8")).get("fingerprint") == _state(project, tasks))
+    return bool(manifest.read(found).get("fingerprint") == _state(project, tasks))
 
 
 def _describe(project: Project, tasks: Sequence[ShardTask]) -> None:
@@ -176,7 +179,7 @@ def _describe(project: Project, tasks: Sequence[ShardTask]) -> None:
     paths = [target / t.name for t in tasks]
     rows = (batch for _, _, batch in shard.plan_slices(_plan(project), manifest.COLUMNS))
     with ThreadPoolExecutor(project.runtime.workers) as pool:
-        described = zip(paths, pool.map(manifest.sha256, paths), rows, _tokens(project, tasks), strict=True)
+        described = zip(paths, pool.map(sealed.sha256, paths), rows, _tokens(project, tasks), strict=True)
         entries = [manifest.entry(*one) for one in described]
     found = manifest.manifest(entries, order=stats["order"], fingerprint=_state(project, tasks))
     files.write_text(target / CARD, manifest.card(found, stats))

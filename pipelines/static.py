@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from pipelines.core import stage, tables
+from pipelines.core import stage, tables, trust
 from pipelines.core.project import Project
 from scoring.core import files
 from scoring.core.files import file_digest
@@ -25,7 +24,7 @@ from scoring.models import files as model_files
 from scoring.static.alignment import Aligner, load_aligner
 from scoring.static.dimensions import DIMENSIONS
 from scoring.static.scale import BY_LANGUAGE, TEXTUAL, Bounds, group
-from transforms.core import parts, schemas
+from transforms.core import parts, schemas, sealed
 from transforms.static.config import StaticConfig
 from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, no_aligner
 
@@ -76,11 +75,11 @@ def count_tokens(project: Project, config: StaticConfig) -> Path:
     stage.write_parts(project, counts, wanted, CountTokens(config.max_tokens))
     sums = parts.Task("unigrams.parquet", stage.fingerprint(MODULE, config.vocabulary, wanted))
     path = project.folder("static") / sums.name
-    if not parts.is_done(path.parent, sums):
+    if not trust.is_done(path.parent, sums):
         table = _add_up(project, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
         record = parts.footer_metadata(table.schema, {"fingerprint": sums.fingerprint})
         table = table.replace_schema_metadata(record)
-        files.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+        files.write_atomic(path, lambda temporary: sealed.write_table(table, temporary, compression="zstd"))
     return path
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipelines.core import params, tables
+from pipelines.core import params, tables, trust
 from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
 from pipelines.quality_models import also_columns
@@ -127,6 +127,8 @@ def reading(project: Project) -> Iterator[Any]:
     """Yields a DuckDB connection on a fresh catalog that can change nothing and reads only `data/`."""
     import duckdb
 
+    for folder in (*schemas.PARTS, also_columns.FOLDER, "plan", "shards"):
+        trust.require(project.folder(folder), [p.name for p in project.folder(folder).glob("*.parquet")])
     found = fresh(project)
     with duckdb.connect(config={"temp_directory": str(project.data / ".duckdb")}) as connection:
         connection.execute(f"ATTACH {tables.quote(str(found))} AS gradsift (READ_ONLY)")

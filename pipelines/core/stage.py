@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.core import deps, progress
+from pipelines.core import deps, progress, trust
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project, locked, open_project
 from scoring.core import files
@@ -100,7 +100,8 @@ def write_parts(
     folders = [project.folder(f) for f in sidecar.folders]
     for folder in folders:
         parts.remove_strays(folder, [t.name for t in wanted])
-    todo = [t for t in wanted if project.force or not all(parts.is_done(f, t) for f in folders)]
+    left = {t.name for folder in folders for t in trust.undone(folder, wanted)}
+    todo = [t for t in wanted if project.force or t.name in left]
     progress.say(f"{sidecar.folder}: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch(sidecar.folder, folders[0], {t.name for t in todo}):
         _run(project, todo, sidecar.reads, transform, sink or _sink(folders[0], sidecar.schema))
@@ -134,9 +135,10 @@ def _run(
 
 
 def _verify(project: Project, target: Path, wanted: Sequence[parts.Task]) -> None:
+    left = {t.name for t in trust.undone(target, wanted)}
     for task in wanted:
         sample, written = parts.Footer(project.folder("samples") / task.name), parts.Footer(target / task.name)
-        if not parts.is_done(target, task) or written.meta.get("ids") != sample.meta.get("ids"):
+        if task.name in left or written.meta.get("ids") != sample.meta.get("ids"):
             raise DataError(
                 f"conservation is broken: {written.rows} rows written for {sample.rows} samples, or their ids differ",
                 where=str(written.path),
@@ -186,7 +188,15 @@ def guard(name: str, action: Callable[[], object]) -> int:
         if found is None:
             raise
         return _fail(name, found)
+    except _duckdb_errors() as error:
+        return _fail(name, DataError(f"DuckDB: {error}", remedy="find the damaged file: gradsift verify"))
     return 0
+
+
+def _duckdb_errors() -> tuple[type[Exception], ...]:
+    """Returns the base of DuckDB's errors, where something has imported it."""
+    module = sys.modules.get("duckdb")
+    return (module.Error,) if module else ()
 
 
 def _stopped(name: str) -> int:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pipelines.core import trust
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
 from transforms.core import parts
@@ -60,10 +61,12 @@ def scan(folder: Path) -> str:
     """Returns the SQL that reads all parts of `folder`, in the order of their names.
 
     Raises:
-      DataError: the folder holds no part.
+      DataError: the folder holds no part, or a damaged one: DuckDB would read it as other data.
     """
-    if not parts.names(folder):
+    names = parts.names(folder)
+    if not names:
         raise DataError("no parts to read", where=str(folder), remedy="run the stage that writes them: gradsift run")
+    trust.require(folder, names)
     literal = str(folder).replace("[", "[[]")
     return f"read_parquet({quote(literal + '/' + parts.PATTERN)})"
 

@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from pipelines.core import stage, tables
+from pipelines.core import stage, tables, trust
 from pipelines.core.project import Project
 from pipelines.passes import key_files
 from scoring.core import files
 from transforms.clean.config import BoilerplateConfig
 from transforms.clean.lines import BOILERPLATE, BOILERPLATE_READS, LINE_DOCUMENTS, ListLines, example_lines
-from transforms.core import parts
+from transforms.core import parts, sealed
 
 MODULE = "pipelines.passes.boilerplate"
 FOLDER = "clean/lines"
@@ -44,7 +43,7 @@ def find(project: Project, config: BoilerplateConfig) -> Found:
     limits = [config.min_docs, config.min_doc_ratio, sorted(config.skip_sources)]
     result = parts.Task("boilerplate.parquet", parts.digest(limits, wanted))
     path = project.folder("clean") / result.name
-    if project.force or not parts.is_done(path.parent, result):
+    if project.force or not trust.is_done(path.parent, result):
         with tables.working(project) as connection:
             _write(project, connection, config, result, path)
     return Found(path, dict(parts.Footer(path).meta["shares"]))  # type: ignore[call-overload]
@@ -57,7 +56,7 @@ def _write(project: Project, connection: Any, config: BoilerplateConfig, result:
     table = _with_texts(project, connection).cast(BOILERPLATE)
     record = {"fingerprint": result.fingerprint, "shares": shares}
     table = table.replace_schema_metadata(parts.footer_metadata(table.schema, record))
-    files.write_atomic(path, lambda temporary: pq.write_table(table, temporary, compression="zstd"))
+    files.write_atomic(path, lambda temporary: sealed.write_table(table, temporary, compression="zstd"))
 
 
 def _query(folder: Path, config: BoilerplateConfig) -> str:
@@ -93,7 +92,7 @@ def summary(found: Found) -> dict[str, dict[str, int]]:
     """Returns source → its boilerplate lines and its distinct documents, for sources that have any."""
     if found.path is None:
         return {}
-    table = pq.read_table(found.path, columns=["source", "source_documents"])
+    table = sealed.read_table(found.path, ["source", "source_documents"])
     groups = table.group_by("source").aggregate([("source_documents", "count"), ("source_documents", "max")])
     rows = groups.sort_by("source").to_pylist()
     return {r["source"]: {"lines": r["source_documents_count"], "documents": r["source_documents_max"]} for r in rows}

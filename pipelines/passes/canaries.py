@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines import gradients
-from pipelines.core import progress, stage
+from pipelines.core import progress, stage, trust
 from pipelines.core.project import Project
 from pipelines.passes import directions, kept_texts, reference_marker
 from scoring.core import files
@@ -65,11 +64,11 @@ def measure(project: Project, config: CanaryConfig) -> pa.RecordBatch | None:
     inputs = [*reference, *marker["files"].values(), files.file_digest(unigrams), parts.digest(bounds)]
     texts = parts.digest([list(c) for c in chosen])
     task = parts.Task(_NAME, stage.fingerprint("pipelines.passes.canaries", sections, [*inputs, texts]))
-    if project.force or not parts.is_done(folder, task):
+    if project.force or not trust.is_done(folder, task):
         progress.say(f"lqs: scoring {len(chosen)} canaries")
         found = canaries.measure(chosen, _tools(project, recipe, unigrams, bounds))
         parts.write_part(folder, parts.Part(task.name, task.fingerprint, found), found.schema)
-    return parts.read_part(folder / _NAME, pq.read_schema(folder / _NAME).names)
+    return parts.read_part(folder / _NAME, parts.Footer(folder / _NAME).columns)
 
 
 def _tools(project: Project, recipe: Recipe, unigrams: Path, bounds: Mapping[str, Bounds]) -> Tools:

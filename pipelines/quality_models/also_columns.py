@@ -6,8 +6,6 @@ Writes: nothing.
 
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from pipelines.core.project import Project
 from transforms.core import parts
 
@@ -18,7 +16,7 @@ _A_MODEL = 3  # columns: score, label, coverage
 def columns(project: Project) -> list[str]:
     """Returns the columns of the folder beside `sample_id`; none where parts of it are still of other params."""
     folder = project.folder(FOLDER)
-    found = {tuple(pq.read_schema(folder / name).names) for name in parts.names(folder)}
+    found = {tuple(parts.Footer(folder / name).columns) for name in parts.names(folder)}
     return list(found.pop()[1:]) if len(found) == 1 else []
 
 
@@ -27,7 +25,7 @@ def scores(project: Project, part: str, row: int) -> dict[str, tuple[float, str 
     path, samples = project.folder(FOLDER) / part, project.folder("samples") / part
     if not path.exists() or parts.Footer(path).meta.get("ids") != parts.Footer(samples).meta.get("ids"):
         return {}
-    names = pq.read_schema(path).names[1:]
+    names = parts.Footer(path).columns[1:]
     values: dict[str, Any] = parts.read_part(path, names).slice(row, 1).to_pylist()[0]
     triples = [names[k : k + _A_MODEL] for k in range(0, len(names), _A_MODEL)]
     return {name: (values[name], values[label], values[share])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipelines.core import deps, progress
+from pipelines.core import deps, progress, trust
 from pipelines.core.project import Project
 from pipelines.quality_models import weak_labels
 from scoring.core import drift, files
@@ -90,7 +90,7 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
     row_ids = [f"{j.text_id}:{j.verdict:d}" for j in judged] or [f"{s.sample_id}:{s.kind}" for s in sources]
     key = _key(project, config, model)
     kept = None if project.force else _reusable(folder(project), key, row_ids, config.refresh_ratio)
-    if kept:
+    if kept and _labels_are_whole(project, judged):
         check(config, kept.card)
         return kept
     rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
@@ -276,6 +276,11 @@ def _write_labels(project: Project, config: QualityConfig, judged: Sequence[labe
         known, learned.fitted.unseen["both"][picked], learned.embeddings[picked], config.review, sample_ids=ids
     )
     labels.write_labels(path, table)
+
+
+def _labels_are_whole(project: Project, judged: Sequence[labels.Judged]) -> bool:
+    path = project.data / LABELS_FILE
+    return not judged or (path.exists() and not trust.damaged(path.parent, [path.name]))
 
 
 def _sample_ids(project: Project, texts: Sequence[str]) -> list[str | None]:

@@ -57,7 +57,7 @@ def make_corpus(root: Path) -> Path:
 def outputs(root: Path) -> dict[str, bytes]:
     """Returns every file that a run leaves, but locks, spill and the catalog (a database of views)."""
     files = [p for d in ("data", "metrics", "reports", "plots") for p in (root / d).rglob("*") if p.is_file()]
-    skipped = (".lock", ".duckdb", "catalog.duckdb", "catalog.duckdb.wal")
+    skipped = (".lock", ".duckdb", ".verified", "catalog.duckdb", "catalog.duckdb.wal")
     return {
         str(p.relative_to(root)): p.read_bytes()
         for p in sorted(files)

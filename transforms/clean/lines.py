@@ -14,9 +14,8 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from transforms.core import schemas
+from transforms.core import schemas, sealed
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
 from transforms.text.lines import Segments, hash_lines, remove_lines
@@ -104,7 +103,7 @@ def _distinct(rows: Array, hashes: Array) -> tuple[Array, Array]:
 
 def load_boilerplate(path: Path) -> Boilerplate:
     """Returns the sets that stand in the file of `BOILERPLATE` at `path`, sorted by source and line."""
-    table = pq.read_table(path, columns=["source", "line"])
+    table = sealed.read_table(path, ["source", "line"])
     sources = np.array(table["source"].to_pylist(), object)
     names = sorted(set(sources))
     lows, highs = np.searchsorted(sources, names), np.searchsorted(sources, names, side="right")

@@ -8,7 +8,6 @@ each column, so what was computed again and came out the same costs later stages
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 from scoring.core import files
 from scoring.core.errors import DataError, SchemaError
-from transforms.core import schemas
+from transforms.core import schemas, sealed
 from transforms.core.columns import column_digests
 
 PATTERN = "part-*.parquet"
@@ -76,29 +75,27 @@ class Footer:
     def _raw(self) -> bytes:
         try:
             with self.path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - 8))
-                tail = file.read(8)
-                if len(tail) < 8 or tail[4:] != b"PAR1":
-                    raise DataError(
-                        "the Parquet file is incomplete",
-                        where=str(self.path),
-                        remedy="delete the file and rerun its stage",
-                    )
-                length = int.from_bytes(tail[:4], "little")
-                file.seek(max(0, size - 8 - length))
-                return file.read(length)
+                return sealed.read_tail(file, self.path).raw
         except OSError as error:
-            raise DataError(f"cannot read a part: {error}", where=str(self.path)) from error
+            raise sealed.fault(self.path, error) from error
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the raw footer: schema, sizes, statistics and fingerprint."""
+        """Digest of seal and footer: schema, sizes, statistics, fingerprint, and the digests of all pages."""
         return hashlib.blake2b(self._raw, digest_size=16).hexdigest()
 
     @cached_property
     def _parquet(self) -> pq.FileMetaData:
-        return pq.read_metadata(self.path)
+        assert self._raw  # a footer that is not as it was written is never parsed
+        try:
+            return pq.read_metadata(self.path)
+        except (OSError, pa.ArrowException) as error:
+            raise sealed.fault(self.path, error) from error
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the part's columns."""
+        return list(self._parquet.schema.to_arrow_schema().names)
 
     @property
     def rows(self) -> int:
@@ -128,11 +125,14 @@ def names(folder: Path) -> list[str]:
 
 
 def is_done(folder: Path, task: Task) -> bool:
-    """Returns whether `folder` holds the part of `task` with the same fingerprint."""
+    """Returns whether `folder` holds the part of `task` with its name and fingerprint, going by its footer alone."""
     path = folder / task.name
     try:
-        return path.exists() and Footer(path).fingerprint == task.fingerprint
-    except (DataError, pa.ArrowInvalid):
+        if not path.exists():
+            return False
+        meta = Footer(path).meta
+        return (meta.get("fingerprint"), meta.get("part", task.name)) == (task.fingerprint, task.name)
+    except DataError:
         return False
 
 
@@ -166,14 +166,20 @@ def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> R
     The footer records the part's fingerprint, a digest of its sample ids and of each column, and `meta`.
     """
     batch = schemas.conform(part.batch, schema)
-    record: dict[str, object] = {"fingerprint": part.fingerprint, "columns": column_digests(batch), **meta}
+    record: dict[str, object] = {
+        "fingerprint": part.fingerprint,
+        "part": part.name,
+        "columns": column_digests(batch),
+        **meta,
+    }
     if "sample_id" in schema.names and schema.names[0] == "sample_id" and batch["sample_id"].null_count == 0:
         record["ids"] = _ids_digest(batch["sample_id"])
     table = pa.Table.from_batches([batch]).replace_schema_metadata(footer_metadata(schema, record))
     path = folder / part.name
 
     def write(temporary: str) -> None:
-        pq.write_table(table, temporary, row_group_size=max(1, table.num_rows), compression="zstd", compression_level=1)
+        options = {"compression": "zstd", "compression_level": 1}
+        sealed.write_table(table, temporary, row_group_size=max(1, table.num_rows), **options)
 
     files.write_atomic(path, write)
     return Receipt(part.name, table.num_rows, path.stat().st_size)
@@ -181,12 +187,7 @@ def write_part(folder: Path, part: Part, schema: pa.Schema, **meta: object) -> R
 
 def read_part(path: Path, columns: Sequence[str]) -> pa.RecordBatch:
     """Returns the named columns of one part as one batch."""
-    try:
-        table = pq.ParquetFile(path).read(columns=list(columns), use_threads=False)
-    except (OSError, pa.ArrowInvalid) as error:
-        raise DataError(
-            f"cannot read a part: {error}", where=str(path), remedy="rerun the stage that writes it"
-        ) from error
+    table = sealed.read_table(path, columns)
     lost = [c for c in columns if c not in table.schema.names]
     if lost:
         raise SchemaError(f"a part is missing columns {lost}", where=str(path), remedy="rerun the stage that writes it")

@@ -76,7 +76,8 @@ def ingest_unit(task: UnitTask, root: Path, data: Path, config: IngestConfig) ->
             else:
                 rejects.add(row)
         samples.close()
-        record = {"fingerprint": task.fingerprint, "base": task.base, "parts": samples.parts, **intake.summary()}
+        names = {"fingerprint": task.fingerprint, "base": task.base, "part": unit.part(0)}
+        record = {**names, "parts": samples.parts, **intake.summary()}
         size = rejects.finish(record)
     return parts.Receipt(unit.part(0), intake.inputs, size)
 

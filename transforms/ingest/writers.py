@@ -9,11 +9,10 @@ from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from scoring.core import files
 from scoring.core.errors import DataError
-from transforms.core import parts, schemas
+from transforms.core import parts, schemas, sealed
 from transforms.ingest.rows import RejectRow, SampleRow
 from transforms.ingest.units import Unit
 
@@ -65,7 +64,7 @@ class RejectWriter:
         handle, self._temporary = tempfile.mkstemp(prefix=files.TEMPORARY, suffix=".parquet", dir=folder)
         os.close(handle)
         self._path = folder / unit.part(0)
-        self._file = pq.ParquetWriter(self._temporary, schemas.REJECTS, compression="zstd", compression_level=1)
+        self._file = sealed.open_writer(self._temporary, schemas.REJECTS, compression="zstd", compression_level=1)
         self._rows: list[RejectRow] = []
 
     def __enter__(self) -> "RejectWriter":
@@ -88,6 +87,7 @@ class RejectWriter:
         self._flush()
         self._file.add_key_value_metadata(parts.footer_metadata(pa.schema([]), record))
         self._file.close()
+        sealed.seal(self._temporary)
         files.write_atomic(self._path, lambda temporary: os.replace(self._temporary, temporary))
         return self._path.stat().st_size
 

@@ -17,6 +17,7 @@ from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
 from scoring.quality import agreement
 from scoring.quality.head import MIN_ROWS, normal
+from transforms.core import sealed
 from transforms.core.schemas import LABELS, conform
 from transforms.quality.config import LabelSource, ReviewConfig
 from transforms.quality.label_rows import USE, Vote, judged_rows
@@ -210,7 +211,6 @@ def write_labels(path: Path, rows: pa.RecordBatch) -> None:
       SchemaError: `rows` has other columns.
       DataError: the disk is full or the folder cannot be written.
     """
-    import pyarrow.parquet as pq
 
     table = pa.Table.from_batches([conform(rows, LABELS)])
-    files.write_atomic(path, lambda temporary: pq.write_table(table, temporary))
+    files.write_atomic(path, lambda temporary: sealed.write_table(table, temporary))

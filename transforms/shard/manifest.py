@@ -1,6 +1,6 @@
 """The manifest of the shards, and their dataset card: what a trainer reads before it opens a shard."""
 
-import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,10 +37,18 @@ def entry(path: Path, digest: str, rows: pa.RecordBatch, tokens: Sequence[int]) 
     }
 
 
-def sha256(path: Path) -> str:
-    """Returns the hex digest of a file's bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def read(path: Path) -> dict[str, Any]:
+    """Returns the manifest `path`; an empty one if it is missing or damaged."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def listed(found: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the SHA-256 of each file that a manifest lists."""
+    return {str(e["file"]): str(e["sha256"]) for e in found.get("shards", ())}
 
 
 def _counts(values: pa.Array) -> dict[str, int]:

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from scoring.core import files
 from scoring.core.errors import DataError
-from transforms.core import parts, schemas
+from transforms.core import parts, schemas, sealed
 from transforms.shard.config import ShardConfig
 
 PATTERN = "shard-*.parquet"
@@ -69,7 +69,7 @@ def shard_name(shard: int, shards: int) -> str:
 
 def plan_slices(plan: Path, columns: Sequence[str]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
     """Yields, for each shard in turn, its row group in the plan, its first row there, and `columns` of its rows."""
-    with pq.ParquetFile(plan) as file:
+    with sealed.reader(plan, ["shard", *columns]) as file:
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, columns=list({"shard", *columns}), use_threads=False)
             batch = table.select([*columns, "shard"]).combine_chunks().to_batches()[0]
@@ -152,7 +152,10 @@ class UnpackParts(beam.PTransform):
         return names | "UnpackPart" >> beam.Map(self._unpack)
 
     def _unpack(self, name: str) -> str:
-        routes = pq.read_table(self.target / ROUTES, filters=[("part", "=", name)], use_threads=False)
+        filters = [("part", "=", name)]
+        routes = pq.read_table(
+            self.target / ROUTES, filters=filters, use_threads=False, page_checksum_verification=True
+        )
         routes = routes.combine_chunks().sort_by("rank")
         batch = parts.read_columns(self.data, name, READS)
         if pc.max(routes["row"]).as_py() >= batch.num_rows:
@@ -180,7 +183,7 @@ class WriteShards(beam.PTransform):
         return tasks | "ReadSpec" >> beam.Map(self._spec) | "WriteShard" >> beam.Map(self._write)
 
     def _spec(self, task: ShardTask) -> parts.Part:
-        with pq.ParquetFile(self.plan) as file:
+        with sealed.reader(self.plan, SPEC) as file:
             table = file.read_row_group(task.row_group, columns=list(SPEC), use_threads=False)
         batch = table.combine_chunks().to_batches()[0].slice(task.start, task.rows)
         return parts.Part(task.name, task.fingerprint, batch)
@@ -191,7 +194,7 @@ class WriteShards(beam.PTransform):
 
         def write(temporary: str) -> None:
             options = {"compression": "zstd", "compression_level": 1, "use_dictionary": _DICTIONARY}
-            with pq.ParquetWriter(temporary, schema, **options) as writer:
+            with sealed.writer(temporary, schema, **options) as writer:
                 for start, end in row_groups(spec.batch["bytes"].to_pylist(), self.config.row_group_bytes):
                     rows = gather(spec.batch.slice(start, end - start), self.unpacked)
                     writer.write_table(rows.cast(schema), row_group_size=end - start)

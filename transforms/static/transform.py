@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from scoring.static.alignment import Aligner
 from scoring.static.dimensions import DIMENSIONS
 from scoring.static.scale import FALLING, TEXTUAL, Bounds, Scale, group, unit_interval
 from scoring.static.text import text_readings
 from scoring.static.unigrams import Unigrams, count_tokens
-from transforms.core import parts
+from transforms.core import parts, sealed
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, floats
 from transforms.core.schemas import STATIC, STATIC_RAW, STATIC_READINGS, TOKEN_COUNTS
@@ -40,7 +39,7 @@ def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
 
 def load_unigrams(path: Path) -> Unigrams:
     """Returns the corpus frequencies that stand in the file of `TOKEN_COUNTS` at `path`."""
-    kinds, tokens, counts = (c.to_pylist() for c in pq.read_table(path, schema=TOKEN_COUNTS).columns)
+    kinds, tokens, counts = (c.to_pylist() for c in sealed.read_table(path, TOKEN_COUNTS.names).columns)
     found: dict[str, dict[str, int]] = {"char": {}, "word": {}}
     for kind, token, n in zip(kinds, tokens, counts, strict=True):
         found[kind][token] = n
