@@ -1,9 +1,9 @@
-"""Clean every sample's text and judge it by the text rules.
+"""Cleans every sample's text and applies the text rules.
 
 Reads:      samples (modality, source, text, images, image_times_s, audio), the benchmarks that params name
 Writes:     clean/ (schemas.CLEAN; lines/ and boilerplate.parquet: pipelines.passes.boilerplate; benchmarks.arrow:
             pipelines.passes.decontaminate), metrics/clean.json
-Guarantees: one row a sample, in order; the value of every rule is stored, also of rows that pass; the
+Guarantees: one row per sample, in order; the value of every rule is stored, also of rows that pass; the
             metrics count kept and dropped rows by source and reason, and their sum is the input.
 """
 
@@ -47,7 +47,7 @@ def run(project: Project) -> None:
 
 
 def _index(project: Project, config: CleanConfig) -> decontaminate.Prepared:
-    """Returns the index of the benchmarks, in the same normal form as the texts."""
+    """Returns the index of the benchmarks, normalised like the texts."""
 
     def clean(texts: pa.LargeStringArray) -> pa.LargeStringArray:
         return normalize_batch(texts, config.normalize).texts

@@ -1,4 +1,4 @@
-"""The `gradsift` command. Heavy imports stand inside the commands, so that `--help` answers at once."""
+"""The `gradsift` command. Heavy imports are inside the commands, so that `--help` answers at once."""
 
 import sys
 from collections.abc import Callable
@@ -30,7 +30,7 @@ DEFAULT = Path("params.yaml")
 
 
 def _exit(name: str, action: Callable[[], None]) -> None:
-    """Runs `action` and leaves with its exit code: 0 done, 1 data, 2 configuration, 3 missing tool."""
+    """Runs `action` and exits with its exit code: 0 done, 1 data, 2 configuration, 3 missing tool."""
     from pipelines.core.stage import guard
 
     raise typer.Exit(guard(name, action))

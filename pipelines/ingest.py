@@ -34,7 +34,7 @@ _DECODERS = ("transforms.decode.audio", "transforms.decode.image", "transforms.d
 
 
 def run(project: Project) -> None:
-    """Ingests what is new or changed, settles ids that several rows claim, counts and checks."""
+    """Ingests what is new or changed, resolves duplicate ids, counts and checks."""
     config = project.section("ingest", IngestConfig)
     units = {u.name: u for s in config.sources for u in plan(project.root, s, config.max_row_bytes)}
     bases = {name: _base(config, unit) for name, unit in units.items()}
@@ -111,7 +111,7 @@ def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -
 
 
 def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], bases: Mapping[str, str]) -> None:
-    """Ingests again the units whose rows win or lose an id by what other units hold."""
+    """Re-ingests the units whose rows gain or lose an id because of other units."""
     for _ in range(_ROUNDS):
         _remove_surplus(project, units.values())
         excluded = claims.excluded(project, [s.name for s in config.sources], units)
@@ -129,7 +129,7 @@ def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], b
 
 
 def _remove_others(project: Project, units: Collection[str]) -> None:
-    """Removes the parts of units that are planned no more: their rows claim ids no more."""
+    """Removes the parts of units that no longer exist, so that their rows no longer claim ids."""
     for folder in ("samples", "rejects"):
         found = parts.names(project.folder(folder))
         parts.remove_strays(project.folder(folder), [n for n in found if claims.unit_of(n) in units])

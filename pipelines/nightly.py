@@ -1,4 +1,4 @@
-"""`gradsift nightly`: one unattended run with a lock, a log line a stage and an exit code.
+"""`gradsift nightly`: one unattended run with a lock, a log line per stage and an exit code.
 
 Only what new or changed sources need is computed: fingerprints skip the parts of everything else.
 """
@@ -15,7 +15,7 @@ def main(path: Path) -> None:
     """Runs every stage of the project of params file `path` under its lock.
 
     Raises:
-      GradsiftError: the first stage that fails; what was finished stays, the next night goes on there.
+      GradsiftError: the first stage that fails; finished parts are kept, and the next run resumes there.
     """
     project = open_project(path)
     progress.say(f"nightly: {project.root} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
@@ -24,5 +24,5 @@ def main(path: Path) -> None:
 
 
 def _needed(tree: object) -> list[str]:
-    """Returns the stages to run: the embedded corpus is made only where a source reads it."""
+    """Returns the stages to run: the default corpus is generated only if a source reads it."""
     return [s for s in stage.ORDER if s != "sample" or "data/sample" in str(tree)]

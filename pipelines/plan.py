@@ -1,4 +1,4 @@
-"""plan: which rows are trained on, in what order, in which shard. Keys only, out of core.
+"""plan: which rows to train on, in which order and shard. Keys only, out of core.
 
 Reads: verdicts of `clean`, `dedup` and `quality`, scores of `lqs`, costs of `tokens`, in DuckDB.
 Writes: `data/plan/plan.parquet` (one row a selected sample, by rank), `metrics/plan.json`.
@@ -34,7 +34,7 @@ COLUMNS = {
 
 
 def run(project: Project) -> None:
-    """Writes the plan and its metrics, unless they stand for the same inputs and params."""
+    """Writes the plan and its metrics, unless those on disk are for the same inputs and params."""
     settings = project.section("plan", PlanConfig)
     folder = project.folder("plan")
     task = parts.Task(FILE, stage.fingerprint("pipelines.plan", settings, [str(schemas.PLAN), *_inputs(project)]))
@@ -102,7 +102,7 @@ def _sentence(counts: dict[str, int]) -> str:
 
 
 def _load(project: Project, connection: Any) -> dict[str, int]:
-    """Fills the table `keys`, one row a sample; returns how many each filter dropped."""
+    """Fills the table `keys`, one row per sample; returns how many each filter dropped."""
     cases = " ".join(f"WHEN NOT coalesce({f}_kept, false) THEN '{f}'" for f in FILTERS)
     others = " OR ".join(f"{f}_sample_id IS DISTINCT FROM samples_sample_id" for f in COLUMNS if f != "samples")
     connection.execute(f"""

@@ -1,4 +1,4 @@
-"""Stage `reference`: the model that gradients are taken on, trained here or named in params.
+"""Stage `reference`: the model for gradients, trained here or set in params.
 
 Reads: data/samples (ids), data/clean, data/dedup, data/quality; the model that params name, if not `train`.
 Writes: data/reference (checkpoints, and last of all reference.json), metrics/reference.json.
@@ -64,7 +64,7 @@ def _fingerprint(config: ReferenceConfig) -> str:
 
 
 def _reusable(project: Project, key: str) -> Marker | None:
-    """Returns the marker on disk if it is of the fingerprint `key` and its checkpoints are whole."""
+    """Returns the marker on disk if its fingerprint is `key` and its checkpoints are complete."""
     try:
         marker = reference_marker.read(project)
     except DataError:

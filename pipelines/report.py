@@ -100,7 +100,7 @@ def render(sight: Sight, settings: ReportConfig) -> str:
 
 
 def marked(text: str) -> Any:
-    """Returns `text` escaped, with what stands in backticks as code."""
+    """Returns `text` escaped, with backticks turned into code."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped above)
@@ -179,7 +179,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def summary(project: Project) -> str:
-    """Returns the run in a few lines, for the end of `gradsift run`."""
+    """Returns a summary of the run in a few lines."""
     with catalog.reading(project) as connection:
         found = totals.measure(connection)
     lines = [f"{found.sum('inputs'):,} inputs became {found.sum('rows'):,} rows and {found.sum('rejects'):,} rejects"]
@@ -201,7 +201,7 @@ def summary(project: Project) -> str:
 
 
 def _why(found: Totals, name: str) -> str:
-    """Returns the three commonest reasons of a filter."""
+    """Returns the three most frequent reasons of a filter."""
     reasons = [f"{r['reason']} {r['rows']:,}" for r in found.reasons if r["stage"] == name]
     return f" ({', '.join(reasons[:3])}{', …' if len(reasons) > 3 else ''})" if reasons else ""
 

@@ -63,7 +63,7 @@ def _stats(project: Project) -> dict[str, Any]:
 
 
 def _tasks(project: Project, settings: ShardConfig) -> Iterator[ShardTask]:
-    """Yields one task a shard. Its fingerprint: code, config, its rows of the plan, the columns they come from."""
+    """Yields one task per shard. Its fingerprint: code, config, its rows of the plan, the columns they come from."""
 
     @cache
     def footers(part: str) -> str:
@@ -166,7 +166,7 @@ def _state(project: Project, tasks: Sequence[ShardTask]) -> str:
 
 
 def _described(project: Project, tasks: Sequence[ShardTask]) -> bool:
-    """Returns whether manifest, card and metrics stand for the shards as they are."""
+    """Returns whether manifest, card and metrics match the current shards."""
     found = project.folder("shards") / MANIFEST
     if not (found.exists() and found.with_name(CARD).exists() and project.metrics("shard").exists()):
         return False

@@ -119,7 +119,7 @@ def read_dimensions(project: Project, config: StaticConfig, unigrams: Path) -> N
 def quantiles(project: Project, config: StaticConfig) -> dict[str, dict[str, tuple[float, float]]]:
     """Returns dimension → group → (low, high) quantile of the raw values.
 
-    One dimension at a time: DuckDB holds one column of the corpus, 8 bytes a row.
+    One dimension at a time: DuckDB holds one column of the corpus, 8 bytes per row.
     """
     if not parts.names(project.folder("samples")):
         return {}

@@ -1,4 +1,4 @@
-"""`gradsift explain`: one row's life, from its source to its shard, or to the reason why it has none.
+"""`gradsift explain`: everything about one row, from its source to its shard or to the reason it was dropped.
 
 Reads: the catalog to find the row, then the row's part in each folder that holds it; never the corpus.
 Writes: nothing.
@@ -26,7 +26,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Life:
-    """What is known of one sample: its row in each folder, its place in the plan, and what judged it."""
+    """What is known about one sample: its row in each folder, its place in the plan, and its rules."""
 
     project: Project
     part: str
@@ -40,12 +40,12 @@ class Life:
 
 
 def explain(project: Project, wanted: str) -> str:
-    """Returns the life of the sample whose id or uri is `wanted`, or whose id alone begins with it; or of a reject.
+    """Returns the explanation of the sample or reject whose id or uri is `wanted`, or whose id uniquely starts with it.
 
     `uri:position`, as `gradsift query rejects` prints it, names one row of a file.
 
     Raises:
-      ConfigError: nothing, or more than one sample, has that name; with the nearest ids.
+      ConfigError: no sample or more than one matches; lists the closest ids.
     """
     with catalog.reading(project) as connection:
         place = _find(connection, "sample_id = $1", wanted) or _find(connection, AT_URI, wanted)
@@ -164,7 +164,7 @@ def _verdict(life: Life, stage: str) -> str:
 
 
 def _rules(life: Life, stage: str) -> Iterator[str]:
-    """Yields one line a rule: passed or failed, the value, the threshold and where it stands in params."""
+    """Yields one line per rule: passed or failed, the value, the threshold and its params key."""
     row = life.folders[stage]
     rules = [r for r in life.rules if r["stage"] == stage]
     if all(row[r["value"]] is None for r in rules):
@@ -272,7 +272,7 @@ def _lqs(life: Life) -> Iterator[str]:
 
 
 def _end(life: Life) -> Iterator[str]:
-    """Yields how it ended: shard and position, or who dropped the row, or what has still to run."""
+    """Yields the outcome: shard and position, or the filter that dropped the row, or that the plan is missing."""
     for stage in catalog.filters(list(life.folders)):
         row = life.folders[stage]
         if row["kept"] is False:

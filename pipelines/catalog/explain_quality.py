@@ -1,4 +1,4 @@
-"""Why a row has its quality score: the windows that pulled it down, and what each value of its text added.
+"""Why a row has its quality score: the windows that lowered it, and what each feature of its text contributed.
 
 Reads: the row as `explain` has it, data/quality/also, the tokenizer of the model and the head; never the model itself.
 Writes: nothing.

@@ -1,4 +1,4 @@
-"""`gradsift query`: SQL, or a shipped query by name, on the catalog; nothing that it runs can write.
+"""`gradsift query`: SQL, or a built-in query by name, on the catalog; read-only.
 
 Reads: `data/catalog.duckdb`, which it builds when a part is newer, and the parts behind its views.
 Writes: the table, CSV, JSON or Parquet that the user asked for.
@@ -30,7 +30,7 @@ _EXPLAIN = re.compile(r"\s*EXPLAIN\b(?:\s+ANALYZE\b|\s*\([^()]*\))?", re.IGNOREC
 
 @dataclass(frozen=True)
 class Shipped:
-    """A query of `pipelines/sql`: what it answers, its text, and the defaults of its parameters."""
+    """A built-in query: its description, its text, and the defaults of its parameters."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ class Shipped:
 
 
 def shipped() -> dict[str, Shipped]:
-    """Returns the shipped queries by name; their first line, a comment, says what they answer."""
+    """Returns the built-in queries by name; their first line, a comment, describes them."""
     return {f.stem: _shipped(f.stem, f.read_text(encoding="utf-8")) for f in sorted(SQL.glob("*.sql"))}
 
 
@@ -50,10 +50,10 @@ def _shipped(name: str, sql: str) -> Shipped:
 
 @contextmanager
 def run_query(project: Project, text: str, values: Mapping[str, Any] | None = None) -> Iterator[Result]:
-    """Yields the result of `text`: SQL, or the name of a shipped query whose `$` parameters are `values`.
+    """Yields the result of `text`: SQL, or the name of a built-in query whose `$` parameters are `values`.
 
     Raises:
-      ConfigError: the SQL is wrong, is more than one statement, or does anything but read.
+      ConfigError: the SQL is invalid, has more than one statement, or is not read-only.
       DataError: there are no samples yet.
     """
     import duckdb
@@ -108,7 +108,7 @@ def _explains_select(sql: str) -> bool:
 
 
 def _message(error: Exception) -> str:
-    """Returns DuckDB's words; those that quote a value must not steer the terminal."""
+    """Returns DuckDB's message; quoted values must not control the terminal."""
     return shown_text(re.sub(r"\n\n+", "\n", str(error)))
 
 
@@ -177,7 +177,7 @@ def _write(result: Result, *, csv: bool, json: bool, parquet: Path | None, rows:
 
 
 def listing() -> str:
-    """Returns the shipped queries, one a line with what each answers."""
+    """Returns the built-in queries, one per line with its description."""
     known = {**{q.name: q.description for q in shipped().values()}, "whatif": whatif.DESCRIPTION}
     width = max(map(len, known))
     return "\n".join(f"{name:<{width}}  {description}" for name, description in known.items())

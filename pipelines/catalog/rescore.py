@@ -1,8 +1,8 @@
-"""`gradsift rescore`: rows by how far their gradients point where chosen rows' point, from sketches, without a model.
+"""`gradsift rescore`: rows ranked by gradient similarity to chosen rows, from sketches, without a model.
 
 Reads: data/gradients/sketches (the last checkpoint kept), and the catalog, which says which rows are chosen.
 Writes: the table or Parquet that the user asked for.
-Guarantees: part by part, so memory does not grow with the corpus but for 12 bytes a row; the pairs of `duplicates`
+Guarantees: part by part, so memory grows with the corpus by only 12 bytes per row; the pairs of `duplicates`
 are those of the chosen rows alone.
 """
 
@@ -38,7 +38,7 @@ class Sketched(NamedTuple):
 def rescore(project: Project, toward: str, away: str | None = None) -> pa.Table:
     """Returns `sample_id` and `cosine`, best first: with the mean gradient of the rows where SQL `toward` holds.
 
-    With `away`, the direction is that mean less the mean of the rows where `away` holds.
+    With `away`, the direction is that mean minus the mean of the rows where `away` holds.
 
     Raises:
       ConfigError: the SQL is wrong, or no row with a sketch is chosen.
@@ -56,7 +56,7 @@ def rescore(project: Project, toward: str, away: str | None = None) -> pa.Table:
 
 
 def duplicates(project: Project, where: str, min_cosine: float) -> pa.Table:
-    """Returns `sample_id`, `other_id` and `cosine` of the pairs of chosen rows whose gradients nearly agree.
+    """Returns `sample_id`, `other_id` and `cosine` of the pairs of chosen rows with nearly equal gradients.
 
     Raises:
       ConfigError: as `rescore`; or more than 20 000 rows are chosen.

@@ -16,10 +16,10 @@ from scoring.core import files
 from scoring.core.errors import ConfigError
 
 CELL_CHARS = 60
-TABLE_COLUMNS = 14  # wider rows are shown as records, one column a line
+TABLE_COLUMNS = 14  # wider rows are shown as records, one column per line
 PLAIN_WIDTH = 400  # characters a line where the output is no terminal
 
-# Text of a dataset must not steer the terminal that shows it: controls become visible pictures.
+# Text of a dataset must not control the terminal: control characters become visible symbols.
 _CONTROLS = {k: chr(0x2400 + k) for k in range(32)} | {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�")
 _FOLDED = {ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
 
@@ -63,7 +63,7 @@ def shown_text(text: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """Returns `value` as a person reads it: rounded, grouped, bytes as their count, long text cut."""
+    """Returns `value` formatted for people: rounded, with digit groups, bytes as their count, long text truncated."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -149,7 +149,7 @@ def write_csv(result: Result, stream: TextIO) -> None:
 
 
 def write_json(result: Result, stream: TextIO) -> None:
-    """Writes one JSON array of objects, one a line; bytes as hex, and what JSON lacks (NaN) as null.
+    """Writes one JSON array of objects, one per line; bytes as hex, and what JSON lacks (NaN) as null.
 
     Raises:
       ConfigError: two columns have one name, which an object cannot hold.

@@ -1,4 +1,4 @@
-"""The totals of a run: what came in, what each stage dropped, what is left; and the proof that none vanished."""
+"""The totals of a run: inputs, what each stage dropped, what is kept; and the check that no row is missing."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ NO_VERDICT = "rows that no filter kept or dropped"
 
 @dataclass(frozen=True)
 class Totals:
-    """Counts of the catalog as it is; a stage that has not run is absent, its counts are None."""
+    """Counts from the catalog; a stage that has not run is absent, its counts are None."""
 
     stages: Sequence[str]  # the filters whose verdicts count
     sources: Mapping[str, Mapping[str, int]]  # source → inputs, rejects, rows, kept, and one count a filter
@@ -95,7 +95,7 @@ def _tokens(connection: Any) -> dict[str, int]:
 
 
 def _faults(connection: Any, there: set[str]) -> dict[str, int]:
-    """Returns counts of rows that contradict each other; every one of them is zero in a sound run."""
+    """Returns counts of rows that contradict each other; all of them are zero in a correct run."""
     checks = {NO_VERDICT: "SELECT count(*) FROM fates WHERE NOT kept AND dropped_by IS NULL"}
     if "plan" in there:
         planned = "SELECT count(*) FROM samples_all WHERE selected"
@@ -114,7 +114,7 @@ def check(project: Project, totals: Totals) -> None:
     """Checks conservation over the whole run: what `ingest` read is a row or a reject, and a row is kept or dropped.
 
     Raises:
-      DataError: a row vanished, or stands in two places.
+      DataError: a row is missing, or counted twice.
     """
     faults = [f"{count:,} {what}" for what, count in totals.faults.items() if count]
     counted = _ingested(project)

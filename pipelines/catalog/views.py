@@ -1,8 +1,8 @@
-"""The catalog: one DuckDB file of views over the parts, and of the thresholds that judged them.
+"""The catalog: one DuckDB file of views over the parts, and the thresholds of all rules.
 
 Reads: the parts of every folder that is complete, `data/plan`, `data/shards`, the labels, the params of the filters.
 Writes: `data/catalog.duckdb`, which holds no rows: it may be deleted at any time.
-Guarantees: `samples_all` has one row a sample, its sidecars zipped by position; a folder that lacks a
+Guarantees: `samples_all` has one row per sample, its sidecars zipped by position; a folder that lacks a
 part, or holds other samples than `samples`, is left out, so the catalog is right half-way through a run.
 """
 
@@ -38,7 +38,7 @@ _PLACE = {"rank": "rank", "shard": "shard", "position": "shard_position", "phase
 
 
 def path(project: Project) -> Path:
-    """Returns where the catalog lies."""
+    """Returns the path of the catalog."""
     return project.data / "catalog.duckdb"
 
 
@@ -48,7 +48,7 @@ def view_name(folder: str) -> str:
 
 
 def complete(project: Project) -> list[str]:
-    """Returns the folders that hold the parts of `samples` and no other, with the same samples in them."""
+    """Returns the folders that have exactly the parts of `samples`, with the same samples."""
     folders = [*schemas.PARTS, *([also_columns.FOLDER] if also_columns.columns(project) else [])]
     with tables.connect(project) as connection:
         ids = {f: _ids(connection, project.folder(f)) for f in folders}
@@ -68,7 +68,7 @@ def rules() -> list[Rule]:
 
 
 def sentences() -> list[tuple[str, str, str]]:
-    """Returns (stage, reason code, what it means) of every filter."""
+    """Returns (stage, reason code, meaning) of every filter."""
     found: dict[tuple[str, str], str] = {}
     for stage in FILTERS:
         module = import_module(f"transforms.{stage}.transform")
@@ -78,7 +78,7 @@ def sentences() -> list[tuple[str, str, str]]:
 
 
 def limits(project: Project) -> dict[str, float]:
-    """Returns the threshold that stands in params for the code of each rule."""
+    """Returns the threshold in params for the code of each rule."""
     sections = {}
     for name in RULE_MODULES:
         module, kind = params.SECTIONS[name].split(":")
@@ -194,7 +194,7 @@ def _glob(folder: Path, pattern: str) -> str:
 
 
 def _labels(project: Project) -> str:
-    """Returns the SELECT of the judged texts; of none where the head has learned from no labels."""
+    """Returns the SELECT of the labelled texts; of no rows if the head was not fitted on labels."""
     found = project.data / schemas.LABELS_FILE
     if not found.is_file():
         return _no_rows(schemas.LABELS)
@@ -276,7 +276,7 @@ def _add_rules(connection: Any, project: Project, folders: Sequence[str]) -> Non
 
 
 def _rule_values(found: Sequence[Rule], threshold: Mapping[str, float]) -> str:
-    """Returns the view. `margin` is the distance to the threshold in shares of it, below 0 where the row fails;
+    """Returns the view. `margin` is the distance to the threshold relative to it, negative if the row fails;
     `failures` is the number of reasons that the row was dropped for."""
 
     def constants(values: Iterable[str]) -> str:

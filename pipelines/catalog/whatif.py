@@ -31,7 +31,7 @@ def changes(rules: Sequence[str], thresholds: Sequence[float]) -> dict[str, floa
     """Returns the pairs of --rule and --threshold, in the order in which they were given.
 
     Raises:
-      ConfigError: there is none, one lacks the other, or a rule is named twice.
+      ConfigError: there is none, they do not match, or a rule is given twice.
     """
     if not rules or len(rules) != len(thresholds):
         raise ConfigError(
@@ -50,7 +50,7 @@ def find(code: str) -> Rule:
     """Returns the rule of reason `code`.
 
     Raises:
-      ConfigError: there is none, with the nearest spellings; or the reason has no threshold.
+      ConfigError: there is none (lists similar codes), or the reason has no threshold.
     """
     known = {rule.code: rule for rule in catalog.rules()}
     if code in known:
@@ -65,10 +65,10 @@ def find(code: str) -> Rule:
 
 @contextmanager
 def answer(project: Project, wanted: Changes) -> Iterator[Result]:
-    """Yields one row a source, and one for all: rows and tokens kept now, and with the thresholds `wanted`.
+    """Yields one row per source, and one for all: rows and tokens kept now, and with the thresholds `wanted`.
 
     Raises:
-      ConfigError: a rule does not exist, or params would refuse its threshold.
+      ConfigError: a rule does not exist, or its threshold is invalid.
       DataError: the stage that measures a rule has not run.
     """
     rules = [find(code) for code in wanted]
@@ -136,7 +136,7 @@ def _sql(rules: Sequence[Rule], wanted: Changes, there: set[str]) -> str:
         FROM sized GROUP BY GROUPING SETS ((source), ()) ORDER BY grouping(source), source"""
 
 
-# A row's size is its tokens; that of a row without any is its words times the tokens a word of its source.
+# A row's size is its tokens; that of a row without any is its words times the tokens per word of its source.
 _TOKENS = "tokens AS known, words, text_tokens"
 _WORDS = "coalesce(words, 0) AS known, words, NULL::BIGINT AS text_tokens"
 _RATE = "sum(text_tokens) FILTER (words > 0) / nullif(sum(words) FILTER (text_tokens IS NOT NULL), 0)"
@@ -155,7 +155,7 @@ def _total(condition: str) -> str:
 
 
 def heading(project: Project, wanted: Changes) -> str:
-    """Returns what is asked, one line a rule."""
+    """Returns the hypothetical thresholds, one line per rule."""
     now, lines = catalog.limits(project), []
     for code, threshold in wanted.items():
         rule = find(code)

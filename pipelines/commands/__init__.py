@@ -1,1 +1,1 @@
-"""One module a command that belongs to no stage."""
+"""One module per command that belongs to no stage."""

@@ -1,6 +1,6 @@
-"""`gradsift ahp`: the weights that `static.ahp` gives, whether its judgements agree, and the smallest fix if not.
+"""`gradsift ahp`: the weights of `static.ahp`, whether its judgements are consistent, and a small fix if not.
 
-Reads: params; unlike every other command, judgements that contradict each other too.
+Reads: params; unlike every other command, inconsistent judgements too.
 Writes: nothing; a proposed matrix is printed as YAML for `static.ahp`.
 """
 
@@ -29,17 +29,17 @@ _SHOWN = 5
 
 
 class Judgements(NamedTuple):
-    """The matrix of `static.ahp`, consistent or not, and the ratio that it must keep to."""
+    """The matrix of `static.ahp`, consistent or not, and the maximum consistency ratio."""
 
     matrix: Floats  # (12, 12)
     max_ratio: float
 
 
 def read(path: Path) -> Judgements:
-    """Returns the judgements that stand in params file `path`.
+    """Returns the judgements in params file `path`.
 
     Raises:
-      ConfigError: the section is wrong in any other way than by contradiction.
+      ConfigError: the section is invalid for any reason other than inconsistency.
     """
     found = params.read(path)
     section = found.tree.get("static")
@@ -51,7 +51,7 @@ def read(path: Path) -> Judgements:
 
 
 def report(found: Judgements) -> Iterator[str]:
-    """Yields the weights, λmax and CR, and the judgements that fit the others least."""
+    """Yields the weights, λmax and CR, and the least consistent judgements."""
     got = ahp.priorities(found.matrix)
     width = max(map(len, DIMENSIONS))
     for k in np.argsort(-got.weights, kind="stable"):
@@ -66,7 +66,7 @@ def report(found: Judgements) -> Iterator[str]:
 
 
 def as_yaml(matrix: Floats, changed: Entries | None = None) -> Iterator[str]:
-    """Yields the lines of `static.ahp`; behind a row, what the `changed` entries of it were."""
+    """Yields the lines of `static.ahp`, with a comment on the previous values of `changed` entries."""
     width = max(map(len, DIMENSIONS)) + 1
     yield "  ahp:"
     for i, name in enumerate(DIMENSIONS[:-1]):
@@ -76,10 +76,10 @@ def as_yaml(matrix: Floats, changed: Entries | None = None) -> Iterator[str]:
 
 
 def from_weights(given: Sequence[str]) -> Floats:
-    """Returns the (12, 12) matrix of importances such as `length=3`; a dimension that is not named has 1.
+    """Returns the (12, 12) matrix of importances such as `length=3`; dimensions not given have 1.
 
     Raises:
-      ConfigError: a dimension is unknown, an importance no number above 0, or two are more than 9 times apart.
+      ConfigError: a dimension is unknown, an importance is not positive, or two differ by more than a factor of 9.
     """
     weights = dict.fromkeys(DIMENSIONS, 1.0)
     for item in given:
@@ -112,7 +112,7 @@ def _importance(value: str, item: str) -> float:
 
 
 def check(path: Path) -> None:
-    """Prints the report on params file `path`, and a fix where the judgements contradict each other.
+    """Prints the report on params file `path`, and a fix if the judgements are inconsistent.
 
     Raises:
       ConfigError: they do.

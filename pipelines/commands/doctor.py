@@ -15,7 +15,7 @@ PACKAGES = ("apache-beam", "pyarrow", "datasets", "transformers", "torch", "dvc"
 
 
 def main(path: Path) -> None:
-    """Prints one line a check; raises the worst error at the end.
+    """Prints one line per check; raises the worst error at the end.
 
     Raises:
       ConfigError: params are wrong; or the last failed check of another kind.

@@ -17,11 +17,11 @@ FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
 
 @config
 class RuntimeConfig:
-    """How stages run; never what they compute, so a change here invalidates nothing."""
+    """How stages run; does not affect results, so a change here invalidates nothing."""
 
     engine: str  # local | processes | the name of any Beam runner
     workers: int  # worker processes of the engine `processes`
-    threads: int  # torch threads a worker
+    threads: int  # torch threads per worker
     beam_args: tuple[str, ...]  # further flags for the runner
 
     def __post_init__(self) -> None:
@@ -35,7 +35,7 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
     """Returns an empty pipeline on the engine of `runtime`.
 
     Raises:
-      ConfigError: Beam knows no such runner, or it is one that goes to the network unasked.
+      ConfigError: Beam has no such runner, or it would access the network.
     """
     if runtime.engine in FETCHING:
         raise ConfigError(

@@ -56,7 +56,7 @@ class Params:
         return _validate(kind, name, self.tree[name], self.path)
 
     def check(self) -> None:
-        """Validates every section, so that a run never fails hours later on a typing slip."""
+        """Validates every section, so that a run does not fail hours later because of a typo."""
         unknown = sorted(set(self.tree) - set(SECTIONS))
         if unknown:
             raise ConfigError(
@@ -126,7 +126,7 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _unique_loader() -> type:
-    """Returns a SafeLoader that refuses a key given twice (YAML's silent last-one-wins loses work)."""
+    """Returns a SafeLoader that rejects duplicate keys (by default YAML silently keeps the last one)."""
     import yaml
 
     class Loader(yaml.SafeLoader):

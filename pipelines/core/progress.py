@@ -1,6 +1,6 @@
 """Progress of a stage: a live bar on a terminal, plain lines elsewhere.
 
-It watches the folder that the stage writes, so it is right on every engine.
+It watches the folder that the stage writes, so it works on every engine.
 """
 
 import sys
@@ -37,11 +37,11 @@ class Watcher:
         return len(self.seen)
 
     def rate(self) -> float:
-        """Returns rows a second since the start."""
+        """Returns rows per second since the start."""
         return self.rows / max(1e-9, time.time() - self.started)
 
     def eta_s(self) -> float | None:
-        """Returns the seconds that the remaining parts will take at the pace so far."""
+        """Returns the estimated seconds for the remaining parts."""
         left = len(self.wanted) - len(self.seen)
         return left * (time.time() - self.started) / len(self.seen) if self.seen else None
 

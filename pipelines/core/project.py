@@ -1,4 +1,4 @@
-"""A project: the folder that holds `params.yaml`, and the places of everything a run writes."""
+"""A project: the folder with `params.yaml`, and the paths of everything a run writes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,7 +58,7 @@ def open_project(path: Path, *, force: bool = False, engine: str | None = None, 
 
 @contextmanager
 def locked(project: Project) -> Iterator[None]:
-    """Holds the project's lock: two runs in one folder would remove each other's files.
+    """Holds the project's lock, since two runs in one folder would remove each other's files.
 
     Raises:
       DataError: another run holds it, or the folder cannot be written.

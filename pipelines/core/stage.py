@@ -56,7 +56,7 @@ def fingerprint(code: str, config: object, inputs: Sequence[object]) -> str:
 
 
 def tasks(project: Project, sidecar: Sidecar) -> list[parts.Task]:
-    """Returns one task a part of `samples`: its name, and the fingerprint it will carry."""
+    """Returns one task per part of `samples`: its name, and the fingerprint it will carry."""
     return [_task(project, sidecar, name) for name in parts.names(project.folder("samples"))]
 
 
@@ -77,7 +77,7 @@ def map_parts(
 ) -> None:
     """Writes `sidecar`: each part of what it reads, through `transform`, to a part of its schema.
 
-    Parts with the right fingerprint are skipped, strays are removed, and at the end every part of
+    Parts with a matching fingerprint are skipped, stale parts are removed, and at the end every part of
     `samples` has a sidecar part with the same sample ids in the same order.
 
     Raises:
@@ -222,5 +222,5 @@ def from_beam(error: BaseException) -> GradsiftError | None:
 
 
 def _plain(message: str) -> str:
-    """Returns `message` without what Beam puts behind it."""
+    """Returns `message` without what Beam appends."""
     return re.split(r" \[while running |\n\nDuring handling|\nTraceback ", message)[0].strip()

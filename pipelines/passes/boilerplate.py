@@ -1,4 +1,4 @@
-"""Which lines are boilerplate of their source: the first pass of stage `clean`.
+"""Boilerplate lines of each source: the first pass of stage `clean`.
 
 Reads:      samples (source, modality, text)
 Writes:     clean/lines (LINE_DOCUMENTS of each part), clean/boilerplate.parquet (BOILERPLATE)
@@ -24,14 +24,14 @@ FOLDER = "clean/lines"
 
 
 class Found(NamedTuple):
-    """The file of the set, None where none was looked for; and part name → digest of what the part has of it."""
+    """The file of the set, None if detection is off; and part name → digest of its share of the set."""
 
     path: Path | None
     shares: Mapping[str, str]
 
 
 def find(project: Project, config: BoilerplateConfig) -> Found:
-    """Returns the boilerplate lines of every source; what stands on disk for these parts and params is kept."""
+    """Returns the boilerplate lines of every source; reuses those on disk for the same parts and params."""
     if not config.min_docs or not parts.names(project.folder("samples")):
         parts.remove_strays(project.folder(FOLDER), ())
         return Found(None, {})
@@ -60,7 +60,7 @@ def _write(project: Project, connection: Any, config: BoilerplateConfig, result:
 
 
 def _query(folder: Path, config: BoilerplateConfig) -> str:
-    """Returns the SQL of the set. Counting distinct documents is dear: only lines that may reach `min_docs` are."""
+    """Returns the SQL of the set; distinct documents are counted only for lines that may reach `min_docs` (it is expensive)."""
     skipped = ", ".join(tables.quote(source) for source in config.skip_sources) or "NULL"
     seen = f"(SELECT * FROM {tables.scan(folder)} WHERE (source IN ({skipped})) IS NOT TRUE)"
     return f"""

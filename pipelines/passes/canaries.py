@@ -1,4 +1,4 @@
-"""Does the score put good rows above junk? Canaries are scored beside the data before any row is.
+"""Does the score rank good rows above junk? Canaries are scored before any row is.
 
 Reads:      data/clean, data/dedup, data/quality (good rows), data/reference, data/gradients/directions, data/static
             (unigrams), metrics/static.json (quantiles); the files of `lqs.canaries.labelled`
@@ -43,7 +43,7 @@ _NAME = "canaries.parquet"
 
 
 def measure(project: Project, config: CanaryConfig) -> pa.RecordBatch | None:
-    """Returns what each canary scored, from disk where nothing has changed; None where there is nothing to try.
+    """Returns what each canary scored, from disk if nothing has changed; None if the check does not apply.
 
     Raises:
       ConfigError, DataError: the labelled rows cannot be read, or are all of one kind.
@@ -129,7 +129,7 @@ def _labelled(project: Project, source: LabelledSource, seed: int) -> list[tuple
 
 
 def require(auc: Mapping[str, float], config: LqsSection) -> None:
-    """Raises DataError if the final score puts some kind of junk too often above good rows."""
+    """Raises DataError if the final score ranks some kind of junk above good rows too often."""
     low = {kind: value for kind, value in auc.items() if value < config.min_canary_auc}
     if low:
         shown = ", ".join(f"{kind} {value:.2f}" for kind, value in sorted(low.items(), key=lambda x: x[1]))

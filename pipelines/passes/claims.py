@@ -1,4 +1,4 @@
-"""Sample ids that rows of several units claim: the first by source, file and position has them."""
+"""Duplicate sample ids across units: the first row by source, file and position keeps the id."""
 
 from collections.abc import Mapping, Sequence
 

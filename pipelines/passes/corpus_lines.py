@@ -1,4 +1,4 @@
-"""What rows share with other rows of the corpus, line by line and paragraph by paragraph: a step of stage `dedup`.
+"""Lines and paragraphs that rows share with other rows of the corpus: a step of stage `dedup`.
 
 Reads:      clean (clean_text) and the `kept` columns that it is given
 Writes:     dedup/lines (schemas.DEDUP_LINES), and under it keys (LINE_KEYS of each part), shared.npy and shared.json

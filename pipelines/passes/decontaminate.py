@@ -1,4 +1,4 @@
-"""The index of benchmark items that stage `clean` looks texts up in.
+"""The index of benchmark items in which stage `clean` looks up texts.
 
 Reads:      the files named in `clean.decontaminate.benchmarks`
 Writes:     clean/benchmarks.arrow

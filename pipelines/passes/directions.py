@@ -1,4 +1,4 @@
-"""The directions that gradients are compared with: one file a checkpoint, and directions.json.
+"""The directions that gradients are compared with: one file per checkpoint, and directions.json.
 
 Reads:      data/clean, data/dedup, data/quality, data/reference; the files of `gradients.target`
 Writes:     data/gradients/directions
@@ -42,12 +42,12 @@ Marker = dict[str, Any]
 
 
 def folder(project: Project) -> Path:
-    """Returns where the directions lie."""
+    """Returns the folder of the directions."""
     return project.folder("gradients") / "directions"
 
 
 def remove(project: Project) -> None:
-    """Removes the directions: there is no reference."""
+    """Removes the directions, when there is no reference."""
     shutil.rmtree(folder(project), ignore_errors=True)
 
 
@@ -102,7 +102,7 @@ def read(project: Project) -> Marker | None:
 
 
 def _reusable(project: Project, key: str) -> Marker | None:
-    """Returns the marker on disk if it is of the fingerprint `key` and its files are whole."""
+    """Returns the marker on disk if its fingerprint is `key` and its files are complete."""
     marker = read(project)
     if marker is None or marker["fingerprint"] != key:
         return None

@@ -2,7 +2,7 @@
 
 Reads: what `lqs` reads, and data/tokens.
 Writes: data/lqs/distilled.safetensors and distilled.json, its card; neither is there where no row needs it.
-Guarantees: the same rows and params make the same scorer, however the rows lie in parts; it is fitted again only
+Guarantees: the same rows and params make the same scorer, whatever the parts; it is fitted again only
 when one of these changes.
 """
 

@@ -1,4 +1,4 @@
-"""Seeded samples of the kept rows that have text: what the reference learns from, and gradients aim at."""
+"""Seeded samples of the kept rows with text: training rows of the reference, and the default target of gradients."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,7 +18,7 @@ READS: parts.Reads = {
 
 
 class Chosen(NamedTuple):
-    """A row of the sample, and the part it lies in."""
+    """A row of the sample, and its part."""
 
     sample_id: str
     part: str
@@ -28,7 +28,7 @@ def choose(project: Project, rows: int, seed: int, *, better_half: bool) -> list
     """Returns the kept rows with text of the smallest seeded hashes, at most `rows`, in the order of these.
 
     `better_half` draws from rows of at least the median quality; where no row has a quality, from all.
-    Neither the order of rows nor how they lie in parts matters, and new rows displace few old ones.
+    Neither the order of rows nor their distribution over parts matters, and new rows displace few old ones.
     """
     if not parts.names(project.folder("samples")):
         return []

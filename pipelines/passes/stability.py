@@ -1,4 +1,4 @@
-"""How far the gradient scores can be trusted: do they rank rows alike when something that should not matter changes?
+"""How far the gradient scores can be trusted: do they rank rows the same if something irrelevant changes?
 
 Rank correlations (Spearman) over a seeded sample of the scored rows: of neighbouring checkpoints, of the exact cosine
 with that of the sketches, and of the cosine with a direction that another seed would have chosen.
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.floating[Any]]
 
 
 def figures(project: Project, config: GradientsConfig, marker: directions.Marker) -> dict[str, Any]:
-    """Returns the correlations, and the share of pairs of rows whose gradients point against each other."""
+    """Returns the correlations, and the share of row pairs with opposing gradients."""
     rows = _sample(project, config)
     if len(rows) < 3:
         return {}

@@ -1,7 +1,7 @@
-"""Further models of stage `quality`: their scores in a folder of their own, which goes when params name none.
+"""Additional models of stage `quality`: their scores are in a separate folder, removed if there are none.
 
 Reads: data/clean, data/dedup, the models.
-Writes: data/quality/also (parts); tells what metrics/quality.json says of them.
+Writes: data/quality/also (parts); returns their part of metrics/quality.json.
 Guarantees: a change of one entry rescores all entries, and nothing else of the stage.
 """
 
@@ -60,7 +60,7 @@ def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> d
 
 
 def _summary(project: Project, connection: Any, entry: AlsoModel) -> dict[str, Any]:
-    """Returns how many rows a model scored, quartiles of its scores, their mean coverage, and rows by label."""
+    """Returns the number of rows a model scored, quartiles of its scores, their mean coverage, and rows by label."""
     score, label, coverage = (f'"{name}"' for name in entry.columns)
     sql = f"""
         SELECT count({score}), quantile_cont({score}, [0, 0.25, 0.5, 0.75, 1]), avg({coverage}),

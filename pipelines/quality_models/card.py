@@ -1,4 +1,4 @@
-"""The model card of a head: README.md beside it, in words and tables, from what card.json tells."""
+"""The model card of a head: README.md next to it, in words and tables, from card.json."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -61,7 +61,7 @@ def _judges(found: Card) -> Iterator[str]:
 
 
 def _results(card: Card) -> Iterator[list[str]]:
-    """Yields a block for each set of rows unseen that the head was measured on."""
+    """Yields a block for each held-out set that the head was evaluated on."""
     if "encoder" not in card:
         yield from _figures(card, f"Cross-validation, {card['rows']['folds']} folds")
     if "test" in card:
@@ -87,6 +87,6 @@ def _figures(found: Card, title: str) -> Iterator[list[str]]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Returns a Markdown table; numbers with a point have three places."""
+    """Returns a Markdown table; floats have three decimals."""
     shown = [[f"{v:.3f}" if isinstance(v, float) else "–" if v is None else str(v) for v in row] for row in rows]
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *shown)]

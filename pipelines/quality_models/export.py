@@ -41,7 +41,7 @@ def export(project: Project, config: QualityConfig, out: Path, rows: int) -> dic
     """Writes the ONNX files of `config.model` into `out`; returns the agreement on `rows` rows.
 
     Raises:
-      ConfigError: `rows` is below 1, or the model lies in `out`.
+      ConfigError: `rows` is below 1, or the model is inside `out`.
       DataError: there is no row with text, or no head to score with.
       ToolError: a package is missing, or the model cannot be exported.
     """

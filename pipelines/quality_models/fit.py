@@ -1,4 +1,4 @@
-"""The head of the quality stage: what it learns from, fitted or kept, and how well it does on rows unseen.
+"""The head of the quality stage: its training rows, fitting or reuse, and its metrics on unseen rows.
 
 Reads: data/samples (ids), data/clean, data/dedup, the model, and the labels if params name some.
 Writes: data/quality/head (the head and its card), data/quality/labels.parquet.
@@ -80,7 +80,7 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
     None when the corpus holds too few rows with text to learn from.
 
     Raises:
-      DataError: the head is worse on unseen rows than `min_heldout_f1`, or the annotators disagree too much.
+      DataError: held-out F1 is below `min_heldout_f1`, or inter-annotator agreement below `min_alpha`.
     """
     judged = _judged(project, config)
     sources = [] if config.labels else weak_labels.choose(project, config.train_rows, config.seed)
@@ -114,7 +114,7 @@ def _judged(project: Project, config: QualityConfig) -> list[labels.Judged]:
 
 
 def labelled(judged: labels.Judged) -> Labelled:
-    """Returns a judged text as a row to learn from; it must have a verdict."""
+    """Returns a labelled text as a training row; it must have a verdict."""
     return Labelled(judged.text_id, judged.text[:MAX_CHARS], bool(judged.verdict), "label")
 
 
@@ -170,7 +170,7 @@ def digest(content: bytes) -> str:
 
 
 def check(config: QualityConfig, card: Mapping[str, Any], remedy: str = _REMEDY) -> None:
-    """Raises DataError if a head is poor, or the judges of its labels disagree more than params allow."""
+    """Raises DataError if held-out F1 or inter-annotator agreement is below the minimum in params."""
     f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
     if f1 < config.min_heldout_f1:
         raise DataError(
@@ -193,7 +193,7 @@ def write(path: Path, head: HeadFile) -> None:
 
 
 def tell(project: Project, texts: Sequence[str]) -> Told:
-    """Returns what `clean`, as params have it, makes of `texts`, and their values."""
+    """Returns `texts` cleaned as params say, and their features."""
     return of_texts(texts, project.section("clean", CleanConfig), clean.load())
 
 

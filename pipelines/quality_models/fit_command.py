@@ -1,4 +1,4 @@
-"""The command `gradsift quality fit`: a head of one's own, from labels or from a teacher, measured and described.
+"""The command `gradsift quality fit`: a head from labels or from a teacher, with metrics and a model card.
 
 Reads: the label files, the model; with a teacher data/samples, data/clean and data/dedup.
 Writes: the folder of the head: head.safetensors, card.json, README.md, and `encoder` where layers were trained.
@@ -66,7 +66,7 @@ class _Data(NamedTuple):
 
 
 def main(params: Path, request: Request) -> None:
-    """Fits the head that `request` asks for in the project of `params`; prints what came of it."""
+    """Fits the head that `request` asks for in the project of `params`; prints the result."""
     project = open_project(params)
     card = fit(project, request)
     found, unseen = card["heldout"], card["rows"]["unseen"]

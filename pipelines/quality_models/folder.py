@@ -1,4 +1,4 @@
-"""The folder of a head of one's own: what may lie in it, how params name it, and how it is written."""
+"""The output folder of `gradsift quality fit`: what it may contain, how params refer to it, and how it is written."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def _own(out: Path) -> set[str]:
 
 
 def require_outside(out: Path, model: str, root: Path) -> None:
-    """Raises ConfigError if `model` lies in `out`: writing the new head would remove it."""
+    """Raises ConfigError if `model` is inside `out`: writing the new head would remove it."""
 
     try:
         found = model_files.resolve(model, root)
@@ -58,7 +58,7 @@ def require_outside(out: Path, model: str, root: Path) -> None:
 
 
 def named(root: Path, out: Path) -> str:
-    """Returns how params in `root` name the folder `out`: relative to `root` if it lies there."""
+    """Returns how params in `root` name the folder `out`: relative to `root` if it is inside it."""
     whole, base = Path(os.path.abspath(out)), Path(os.path.abspath(root))
     return whole.relative_to(base).as_posix() if whole.is_relative_to(base) else whole.as_posix()
 

@@ -1,4 +1,4 @@
-"""Pseudo-labels: what a larger classifier or regressor says of a sample of the corpus, for a small head to learn.
+"""Pseudo-labels: scores of a larger classifier or regression model on a sample of the corpus, to train a small head.
 
 Reads: data/samples (ids), data/clean, data/dedup, the teacher.
 Writes: nothing.
@@ -53,7 +53,7 @@ def teach(project: Project, config: QualityConfig, teacher: Teacher) -> Taught:
     """Returns a seeded sample of the kept texts with the teacher's verdicts, one in five held out.
 
     Raises:
-      ConfigError: the teacher has none of the good labels, or a regressor no threshold; or one of the classes has too
+      ConfigError: the teacher has none of the good labels, a regression model has no threshold, or one of the classes has too
         few rows.
       DataError: there is no corpus.
     """
@@ -87,7 +87,7 @@ def sample(project: Project, rows: int, seed: int) -> tuple[list[tuple[str, str,
 def choose(project: Project, rows: int, seed: int) -> list[tuple[str, str, str]]:
     """Returns sample_id, part and source of the rows with text that clean and dedup keep, of the smallest hashes.
 
-    Neither the order of rows nor how they lie in parts matters.
+    Neither the order of rows nor their distribution over parts matters.
 
     Raises:
       DataError: the project holds no rows.
@@ -102,7 +102,7 @@ def choose(project: Project, rows: int, seed: int) -> list[tuple[str, str, str]]
 
 
 def _scores(project: Project, config: QualityConfig, teacher: Teacher, texts: Sequence[str]) -> tuple[Doubles, float]:
-    """Returns (n,) what the teacher says of each text, NaN of one without tokens, and the threshold."""
+    """Returns (n,) the teacher's score of each text, NaN without tokens, and the threshold."""
     own = replace(config, head=MODEL, model=teacher.model, good_labels=teacher.good_labels)
     window = _window(project, own)
     own = replace(own, window_tokens=window, stride_tokens=min(own.stride_tokens, window))
@@ -138,7 +138,7 @@ def _threshold(teacher: Teacher, scorer: Scorer) -> float:
 
 
 def _require_classes(rows: Sequence[Labelled], teacher: Teacher, threshold: float, scores: Doubles) -> None:
-    """Raises ConfigError unless enough rows lie on both sides of the threshold to learn from and hold out."""
+    """Raises ConfigError unless both classes have enough rows to train on and to hold out."""
     good, needed = sum(r.good for r in rows), MIN_ROWS * HELD_OUT // (HELD_OUT - 1)
     if min(good, len(rows) - good) < needed:
         shown = [f"{q:.4g}" for q in np.quantile(scores, [0, 0.25, 0.5, 0.75, 1])] if len(rows) else []

@@ -1,4 +1,4 @@
-"""A head on trial: what it says of rows that neither it nor its encoder learned from, the way the stage scores them."""
+"""Evaluates a head on rows that neither it nor its encoder was trained on, scored as in the stage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from transforms.quality.config import QualityConfig
 
 
 class Trial(NamedTuple):
-    """The rows with words among those tried, and P(good) of each by way."""
+    """The test rows that have words, and P(good) of each by feature set."""
 
     rows: list[Labelled]
     head: Fitted  # `unseen` is of these rows
@@ -53,7 +53,7 @@ def of_rows(project: Project, config: QualityConfig, learned: Learned, rows: Seq
 
 
 def _lesser(learned: Learned, chars: Doubles, values: Doubles) -> Mapping[str, Doubles]:
-    """Returns P(good) by length alone and by the values of the text alone, learned from the same rows as the head."""
+    """Returns P(good) by length only and by text statistics only, fitted on the same rows as the head."""
     lengths = np.log1p([len(t) for t in learned.told.texts])[:, None]
     by_length = additive.fit(lengths, learned.good).logits(np.log1p(chars)[:, None])
     by_rules = additive.fit(learned.told.values, learned.good).logits(values)

@@ -1,4 +1,4 @@
-"""An encoder of one's own: the last layers of `quality.model` trained on labelled rows, and saved beside the head.
+"""Fine-tunes the last layers of `quality.model` on labelled rows and saves the encoder next to the head.
 
 Reads: the model.
 Writes: a folder `encoder` of safetensors, config and tokenizer.
@@ -37,12 +37,12 @@ class Encoder(NamedTuple):
 def trained(
     project: Project, config: QualityConfig, texts: Sequence[str], good: Bools, layers: int | None, out: Path
 ) -> Iterator[Encoder | None]:
-    """Yields the encoder of `config`, its last `layers` trained on clean `texts`, in a folder in `out` that goes.
+    """Yields the encoder of `config`, its last `layers` trained on clean `texts`, in a temporary folder in `out`.
 
     None where no layers are to be trained.
 
     Raises:
-      ConfigError: the model has not so many layers, or cannot be trained.
+      ConfigError: the model has fewer layers, or cannot be fine-tuned.
     """
     if layers is None:
         yield None
@@ -104,7 +104,7 @@ def embedded(config: QualityConfig, encoder: Encoder | None) -> QualityConfig:
 
 
 def publish(encoder: Encoder | None, out: Path) -> None:
-    """Moves the encoder to `out/encoder`; an earlier one goes."""
+    """Moves the encoder to `out/encoder`, replacing an earlier one."""
     shutil.rmtree(out / "encoder", ignore_errors=True)
     if encoder:
         encoder.folder.chmod(0o755)

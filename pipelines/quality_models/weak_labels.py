@@ -1,4 +1,4 @@
-"""Rows to learn quality from where nobody has judged any: what the rules keep, what they drop, and kept rows spoilt.
+"""Weak labels for quality: rows that the rules keep, rows that they drop, and degraded copies of kept rows.
 
 Reads: data/samples (ids), data/clean, data/dedup.
 Writes: nothing.
@@ -35,7 +35,7 @@ def choose(project: Project, train_rows: int, seed: int) -> list[Source]:
     """Returns up to `train_rows` kept rows with text to stand as good, and as many others: half of them dropped
     rows, as far as there are any, and the rest kept rows to be spoilt.
 
-    They are those of the smallest hashes: neither the order of rows nor how they lie in parts matters, and new rows
+    They have the smallest hashes: neither the order of rows nor their distribution over parts matters, and new rows
     displace few old ones. Captions count too: a head that has seen no short text drops a quarter of the good ones.
     """
     if not parts.names(project.folder("samples")):

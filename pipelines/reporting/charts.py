@@ -1,6 +1,6 @@
 """Charts as inline SVG: pure functions from values to a string. Readable at phone width, and by a screen reader.
 
-Every chart is 420 units wide, so that its text stays legible on a phone, and carries a title and a description.
+Every chart is 420 units wide, so that its text stays legible on a phone, and has a title and a description.
 """
 
 import math
@@ -14,7 +14,7 @@ INK, MUTED, GRID, BLUE, ORANGE, GREEN, PINK, GREY = (
 )  # fmt: skip
 SERIES = (BLUE, ORANGE, GREEN, PINK, GREY)  # after Okabe and Ito: told apart by people who are colour-blind
 
-_HALO = ' paint-order="stroke" stroke="#fff" stroke-width="4"'  # keeps words readable that lie on columns
+_HALO = ' paint-order="stroke" stroke="#fff" stroke-width="4"'  # keeps words on top of columns readable
 _ROW = 22
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 24, 34  # of charts with two axes
 _HEIGHT = 230
@@ -22,7 +22,7 @@ _HEIGHT = 230
 
 @dataclass(frozen=True)
 class Frame:
-    """What every chart has: an id that is unique on the page, a title, and what the picture says in words."""
+    """What every chart has: an id that is unique on the page, a title, and a description of the image in words."""
 
     key: str
     title: str
@@ -95,14 +95,14 @@ def _clip(label: str, chars: int) -> str:
 
 
 def bars(frame: Frame, rows: Sequence[tuple[str, float]], colour: str = BLUE) -> str:
-    """Returns one horizontal bar a row, its label before it and its value behind it."""
+    """Returns one horizontal bar per row, its label before it and its value behind it."""
     return stacked(frame, [(label, [value]) for label, value in rows], [""], [colour])
 
 
 def stacked(
     frame: Frame, rows: Sequence[tuple[str, Sequence[float]]], names: Sequence[str], colours: Sequence[str] = SERIES
 ) -> str:
-    """Returns one horizontal bar a row, cut into the series `names`, with the row's sum behind it."""
+    """Returns one horizontal bar per row, cut into the series `names`, with the row's sum behind it."""
     left, right = 158, 50
     most = max((sum(values) for _, values in rows), default=0) or 1
     legend = [n for n in names if n]
@@ -213,7 +213,7 @@ def line(frame: Frame, points: Sequence[tuple[float, float]], x: Axis, y: Axis) 
 
 
 def spans(frame: Frame, rows: Sequence[tuple[str, Sequence[float]]]) -> str:
-    """Returns one box a row on [0, 1]: its five values are the 5, 25, 50, 75 and 95 % quantiles."""
+    """Returns one box per row on [0, 1]: its five values are the 5, 25, 50, 75 and 95 % quantiles."""
     left, right, scale = 132, 14, Axis("", 0, 1)
     height = 8 + _ROW * len(rows) + 22
 

@@ -22,7 +22,7 @@ _FIGURES = {
 
 
 def ways(sight: Sight) -> Figure | None:
-    """Returns how well the head tells good rows from others, against its parts and against length alone."""
+    """Returns how well the head separates good rows from others, compared with its parts and with length only."""
     head = _head(sight)
     if not head:
         return None
@@ -53,7 +53,7 @@ def groups(sight: Sight) -> Figure | None:
 
 
 def further(sight: Sight) -> Figure | None:
-    """Returns what the models of `quality.also` say of the rows, a line a model."""
+    """Returns what the models of `quality.also` say of the rows, a line per model."""
     found = sight.metrics("quality").get("also")
     if not found:
         return None

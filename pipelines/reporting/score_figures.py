@@ -69,7 +69,7 @@ def _bin(column: str, low: float, high: float, bins: int) -> str:
 
 
 def learnability(sight: Sight) -> Figure:
-    """Returns where rows lie between learnability and gradient quality, binned over the middle 98 % of each."""
+    """Returns the rows by learnability and gradient quality, binned over the middle 98 % of each."""
     key, title = "learnability", "Learnability against quality"
     names = ("learnability", "gradient_quality")
     if not sight.columns.issuperset(names):

@@ -130,7 +130,7 @@ def videos(count: int, seed: int) -> Iterator[MediaFile]:
         data = _run([_filled(s, number, number // len(_FILMS), seed) for s in sources], film.codecs, Path(path).suffix)
         broken = broken or data
         yield MediaFile(path, data, "video", film.caption)
-    # The index of an MP4 lies at its end: without it nothing can be played.
+    # The index of an MP4 is at its end: without it nothing can be played.
     yield MediaFile("videos/no-index.mp4", broken[: len(broken) // 2], "video", None, "no_moov")
 
 

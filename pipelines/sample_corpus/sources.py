@@ -25,7 +25,7 @@ _LONG_STRING = re.compile(rb'"""[^"]{500}|\'\'\'[^\']{500}')
 
 
 class Origin(NamedTuple):
-    """A long text as it lies on disk."""
+    """A long text as stored on disk."""
 
     name: str  # e.g. "topic:assert", "module:json.decoder"
     domain: str

@@ -63,7 +63,7 @@ def _named(module: str) -> Iterator[str]:
 def imports(module: str) -> tuple[str, ...]:
     """Returns the own modules that `module` names in its import statements."""
     names = list(_named(module))
-    if "pkgutil" in names:  # a package that takes whatever lies in its folder
+    if "pkgutil" in names:  # a package that loads every module of its folder
         names += _beside(module)
     return tuple(n for n in dict.fromkeys(names) if n.split(".")[0] in PACKAGES and path_of(n))
 

@@ -1,6 +1,6 @@
 """`kernel`: the decorator of compiled functions, and the folders in which their machine code is kept.
 
-The compiler's own cache looks at the one file a function stands in; a kernel that inlines a changed helper
+The compiler's own cache looks only at the file that defines a function; a kernel that inlines a changed helper
 from another file would stay stale. So the folder's name holds a digest of that file and of all our modules that it
 imports. That says all: where the files lie does not matter, and a second checkout compiles nothing again.
 """

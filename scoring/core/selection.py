@@ -1,4 +1,4 @@
-"""Selection: how many of the rows, best first, a share takes."""
+"""Selection: how many of the best rows a share contains."""
 
 import math
 

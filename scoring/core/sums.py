@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 _MANTISSA_BITS = 53
-_LOW_BITS = 26  # two halves of a mantissa: their int64 sums hold for 2**36 values a call
+_LOW_BITS = 26  # two halves of a mantissa: their int64 sums hold for 2**36 values per call
 _LOW = (1 << _LOW_BITS) - 1
 
 

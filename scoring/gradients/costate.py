@@ -24,7 +24,7 @@ def costates(
 ) -> list[dict[str, Any] | None]:
     """Returns λ_{t+1} for each checkpoint t of `gradients` ∇J(θ_t); None for the last.
 
-    `products` multiply by H(θ_t), one a checkpoint; the first and the last are never called. None leaves the
+    `products` multiply by H(θ_t), one per checkpoint; the first and the last are never called. None leaves the
     Hessian out.
     """
     found: list[dict[str, Any] | None] = []

@@ -5,7 +5,7 @@ Masked models (BERT and its kin): the mean of -log p over the row's masked posit
 alone: of its tokens, counted from 0, numbers 3, 10, 17 … that are not special; where there is none, the last
 token that is not special. Each is replaced by the mask token.
 
-Padding stands on the right. A causal model never looks back at it, a masked model is told to attend to
+Padding is on the right. A causal model never attends to it, a masked model is masked to attend to
 none of it, and it has no loss: it is exact.
 """
 

@@ -1,4 +1,4 @@
-"""The truth that `gradients` is tested against: one sample at a time, whole weight gradients, no tricks."""
+"""The oracle that `gradients` is tested against: one sample at a time, full weight gradients, no tricks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the order of a text's words tells a language model: the nats a token that it loses when they are shuffled.
+"""How much word order helps a language model: nats per token lost when the words are shuffled.
 
     order gain = loss(words in a seeded random order) − loss
 

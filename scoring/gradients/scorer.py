@@ -1,4 +1,4 @@
-"""Per-sample gradients of a language model, in one forward and one backward pass a batch.
+"""Per-sample gradients of a language model, in one forward and one backward pass per batch.
 
 g_n is the gradient of the loss of sample n (`losses`) with respect to the weights of the scored layers
 (`layers`). Its norm and its dot products with directions are exact (`ghost`), and a sketch of it (`sketches`)

@@ -7,7 +7,7 @@ from scoring.core.config import config
 
 @config
 class LqsConfig:
-    """Which formula, and how it is mixed with the static score."""
+    """Which formula, and how it is combined with the static score."""
 
     formula: Literal["delt", "weighted"]
     learnability_weight: float

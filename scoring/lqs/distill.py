@@ -1,4 +1,4 @@
-"""The distilled scorer: what gradients say of a share of the rows, predicted for the rest from cheap features.
+"""The distilled scorer: gradient scores of a share of the rows, predicted for the others from cheap features.
 
 Steps 3 and 4 of DELT (arXiv 2506.21545). A kernel ridge regression with the kernel exp(-‖x - y‖²) on
 standardised features, from landmark rows (Nyström: Williams and Seeger 2000). A missing value counts as the
@@ -191,7 +191,7 @@ def _fitted(features: Floats, scores: Floats, folds: npt.NDArray[np.int64], widt
     """Returns the scorer with the penalty that does best over the `folds`, each predicted from the others."""
     scaling, quantiles = Scaling.of(features, width), Quantiles.of(scores)
     columns, target = scaling.apply(features), quantiles.normalised(scores)
-    landmarks = columns[:_LANDMARKS]  # rows stand in the order of a hash
+    landmarks = columns[:_LANDMARKS]  # rows are in the order of a hash
     root = _inverse_root(_kernel(landmarks, landmarks))
     mapped = _kernel(columns, landmarks) @ root
     best = int(((_unseen(mapped, target, folds) - target) ** 2).sum(axis=1).argmin())

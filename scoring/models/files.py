@@ -1,4 +1,4 @@
-"""Where the files of a model lie, by its name, on this machine alone.
+"""Locates the files of a model by its name, on this machine only.
 
 A name is `package:NAME` (the folder `model/` of an installed Python package, or the GGUF file in it), a
 local folder, a GGUF or ONNX file, or a Hugging Face id in the local cache. A folder without safetensors may hold

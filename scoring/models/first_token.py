@@ -1,4 +1,4 @@
-"""Classifiers that read their first token alone: the last layer need not compute the others."""
+"""Classifiers that only use their first token: the last layer need not compute the others."""
 
 from functools import partial
 from typing import Any

@@ -1,4 +1,4 @@
-"""Models by name, from this machine alone: the only module that calls `from_pretrained`.
+"""Models by name, from this machine only: the only module that calls `from_pretrained`.
 
 Names are those of `model_files`. Weights are safetensors, GGUF or ONNX, never pickles; no code of a model runs.
 """

@@ -1,7 +1,7 @@
 """Models in ONNX files, run by ONNX Runtime and called as transformers are: the only module that runs it.
 
-`config.json` and `tokenizer.json` lie beside the file, or in the folder above when its folder is `onnx/`, as the
-exports on Hugging Face have it. Needs the extra `onnx`.
+`config.json` and `tokenizer.json` are next to the file, or in the parent folder if its folder is `onnx/`, as in the
+exports on Hugging Face. Needs the extra `onnx`.
 """
 
 import importlib.util
@@ -117,7 +117,7 @@ class OnnxModel:
         return torch.from_numpy(values.astype(np.float32, copy=False))
 
     def _alone(self, ids: Ints, mask: Ints) -> npt.NDArray[Any]:
-        """Returns the values of rows that go one by one, without their padding; zeros stand for it."""
+        """Returns the values of rows that go one by one, without their padding, which is filled with zeros."""
         lengths = mask.sum(axis=1)
         rows = [self._run(ids[k : k + 1, :t], mask[k : k + 1, :t])[0] for k, t in enumerate(lengths)]
         if self.output == "logits":

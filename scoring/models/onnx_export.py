@@ -1,6 +1,6 @@
 """Torch models written as ONNX files and as int8, with the measured agreement beside them.
 
-Needs the extra `onnx`. The int8 file has weights of 7 bits a channel (`reduce_range`): with 8, the integer products
+Needs the extra `onnx`. The int8 file has weights of 7 bits per channel (`reduce_range`): with 8, the integer products
 of processors without VNNI overflow (ONNX Runtime, "Quantize ONNX models", When and why do I need to try U8U8?).
 """
 
@@ -35,7 +35,7 @@ _COPIED = ("config.json", "tokenizer*", "vocab*", "merges*", "special_tokens_map
 
 
 def export(name: str, root: Path, folder: Path, *, classifier: bool) -> Path:
-    """Returns `folder`/model.onnx: the classifier `name`, or its bare encoder; config and tokenizer lie beside it.
+    """Returns `folder`/model.onnx: the classifier `name`, or its bare encoder, with config and tokenizer.
 
     Raises:
       ToolError: a package is missing, or the model cannot be exported.

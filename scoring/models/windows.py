@@ -28,7 +28,7 @@ def spans(tokens: int, window: int, stride: int, max_windows: int) -> list[Span]
 
 
 def coverage(found: Sequence[Span], tokens: int) -> float:
-    """Returns the share of `tokens` that lies in a window of `found` (sorted); 0 of nothing."""
+    """Returns the share of `tokens` covered by the windows `found` (sorted); 0 without tokens."""
     covered, end = 0, 0
     for start, stop in found:
         covered += stop - max(start, end)

@@ -14,7 +14,7 @@ class MixedConfig:
     base: float
     reinforcement: float
     challenge: float
-    draw: tuple[int, int, int]  # rows a turn, of each stratum in the order above
+    draw: tuple[int, int, int]  # rows per turn, of each stratum in the order above
     rest: Literal["spread", "last"]  # where the rows go that no full turn has drawn
 
     def __post_init__(self) -> None:

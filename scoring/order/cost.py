@@ -1,4 +1,4 @@
-"""What a sample costs to train on: its tokens by modality, and their FLOPs on a target model.
+"""Training cost of a sample: its tokens by modality, and their FLOPs on a target model.
 
 Definitions: docs/quality.md.
 """

@@ -1,8 +1,8 @@
-"""Orders of training: permutations of rows that stand sorted ascending by score, easy to hard.
+"""Training orders: permutations of rows sorted ascending by score, easy to hard.
 
 `zigzag`, `segment`, `stair`, `saw` and `jitter` are those of arXiv 2605.30334, `folding` that of
 arXiv 2506.21545. Every order is an (n,) int64 permutation of range(n): entry r is the place, in the ascending sequence,
-of the row that is trained on at rank r. A row without a score stands last of the base stratum: `seats`
+of the row that is trained on at rank r. A row without a score is last in the base stratum: `seats`
 puts it there, and `mixed` draws it after every other base row.
 """
 
@@ -149,7 +149,7 @@ def _spread(drawn: npt.NDArray[np.int8], rest: npt.NDArray[np.int8]) -> npt.NDAr
 def seats(n: int, *, unscored: int, base: int) -> Permutation:
     """Returns the ascending sequence of `n` rows whose last `unscored` have no score and whose lowest `base` are base.
 
-    Rows without a score stand behind the scored base rows, in front of all others: nothing is known
+    Rows without a score come after the scored base rows, before all others: nothing is known
     against them, so they are neither the easiest rows nor a challenge. More of them than `base` come first.
     """
     scored, before = n - unscored, max(0, min(base, n) - unscored)

@@ -2,7 +2,7 @@
 
     logit P = bias + Σ_f table_f[bin of x_f]
 
-Bins are cut at quantiles of the training rows. A ridge penalty lies on the steps between neighbouring bins, so that
+Bins are cut at quantiles of the training rows. A ridge penalty applies to the steps between neighbouring bins, so that
 rare bins differ little from their neighbours: a generalized additive model of step functions (Hastie and Tibshirani
 1986), fitted as one logistic regression. A missing value has an amount of its own. What each value adds can be read
 off, which is why no forest of trees stands here; on the labelled pages it is no worse than one (docs/quality.md).

@@ -1,4 +1,4 @@
-"""How far judgements agree: with each other, and with those of rows that lie near.
+"""Agreement of annotations: with each other, and with those of nearby rows.
 
 Alpha: K. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), by the library `krippendorff`.
 """

@@ -1,4 +1,4 @@
-"""Good text made bad: the counter-examples of the weakly labelled quality head.
+"""Degraded copies of good text: the negative examples of the weakly labelled quality head.
 
 Each kind is a pure function `(text, rng) -> text`. They imitate what crawls contain: lost word order,
 typing noise, one sentence over and over, page furniture, and markup that was cut off.

@@ -40,7 +40,7 @@ def _able(names: Sequence[str], good: Bools) -> list[tuple[str, Bools]]:
 
 
 def auc_within(probabilities: Doubles, good: Bools, strata: Ints) -> float | None:
-    """Returns the share of pairs of a good and another row of one stratum in which the good one stands above."""
+    """Returns the share of pairs of a good and another row of one stratum in which the good one scores higher."""
     inside = total = 0.0
     for stratum in np.unique(strata):
         rows = strata == stratum
@@ -51,7 +51,7 @@ def auc_within(probabilities: Doubles, good: Bools, strata: Ints) -> float | Non
 
 
 def auc(probabilities: Doubles, good: Bools) -> float:
-    """Returns the share of pairs in which the good row stands above the other, ties half, to six places."""
+    """Returns the share of pairs in which the good row scores higher, ties half, to six places."""
     from sklearn.metrics import roc_auc_score
 
     return round(float(roc_auc_score(good, probabilities)), 6)

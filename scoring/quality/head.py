@@ -1,4 +1,4 @@
-"""The fitted quality head: what a frozen encoder and the values of a text say, stacked and calibrated.
+"""The fitted quality head: a frozen encoder and text statistics, combined and calibrated.
 
 The encoder's part is a logistic regression on the embeddings of windows; its log-odds become one more value beside
 those of the text, and an additive model (`scoring.quality.additive`) makes the score of all of them. What it learns
@@ -30,7 +30,7 @@ Doubles = npt.NDArray[np.float64]
 
 
 class Labelled(NamedTuple):
-    """A row to learn from. `origin` says what made it: `kept`, `dropped`, a kind of degradation, or `label`."""
+    """A training row. `origin` says where it comes from: `kept`, `dropped`, a kind of degradation, or `label`."""
 
     row_id: str
     text: str

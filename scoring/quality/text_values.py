@@ -1,4 +1,4 @@
-"""Cheap values of a text that tell prose from what is left over on a page: none of them counts its length.
+"""Cheap text statistics that separate prose from page residue; none of them measures length.
 
 A value is NaN where it means nothing: those of capitals and of function words are for English alone, as German
 capitalises its nouns and Chinese has neither. A word is `\\w+` here. The rules and the static score define it

@@ -1,4 +1,4 @@
-"""The last layers of an encoder, trained to tell good texts from others before a head is fitted on what it then says.
+"""Fine-tunes the last layers of an encoder to separate good texts from others, before a head is fitted on it.
 
 A small linear head on the mean-pooled embedding begins as the regression on the frozen ones, so that the first steps
 do not undo what the encoder knows (Kumar et al. 2022, "Fine-tuning can distort pretrained features"). It is thrown
@@ -24,7 +24,7 @@ _ENCODER_RATE = 3e-5  # of AdamW, as for BERT (Devlin et al. 2019, A.3)
 _HEAD_RATE = 1e-3
 _WARMUP = 0.1  # of all steps
 _MAX_NORM = 1.0  # of the gradient
-_MEASURED_TOKENS = 4096  # padded tokens a batch of the frozen embeddings
+_MEASURED_TOKENS = 4096  # padded tokens per batch of the frozen embeddings
 
 Floats = npt.NDArray[np.float32]
 

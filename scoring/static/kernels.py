@@ -13,7 +13,7 @@ Places = npt.NDArray[np.int32]
 # Bits of a character's class.
 LETTER, UNSPACED, JOINER, SPACE = 1, 2, 4, 8  # of words; UNSPACED: a word by itself
 TERMINAL, CLOSER, FULL, FULL_CLOSER = 16, 32, 64, 128  # of sentence ends
-TRAILING = 256  # what may stand behind a terminal mark
+TRAILING = 256  # what may follow a terminal mark
 MARKS = 9  # the first of four bits: comma, colon, aside, quotation
 BREAK, DIGIT, UPPER = 1 << 13, 1 << 14, 1 << 15  # a line break; of the first character of a word
 
@@ -77,7 +77,7 @@ def scan_sentence(points: Points, classes: Classes, k: int, end: int) -> tuple[i
 
 @kernel
 def find_words(points: Points, ends: Ints, classes: Classes, max_words: int) -> tuple[Places, Places, Ints, Ints]:
-    """Returns the words of each text, at most `max_words`: starts (m,), ends (m,), words a text (n,), and where each
+    """Returns the words of each text, at most `max_words`: starts (m,), ends (m,), words per text (n,), and where each
     text's excerpt ends (n,): at its first word too many. `ends` (n,): where each text ends in `points`."""
     starts, stops = np.empty(len(points), np.int32), np.empty(len(points), np.int32)
     counts, cuts = np.zeros(len(ends), np.int64), ends.copy()
@@ -235,7 +235,7 @@ def factors(words: Ints, counts: Ints, vocabulary: int, threshold: float) -> npt
 
 @kernel
 def windows(sentence_words: Ints, text_sentences: Ints, least: int, most: int) -> tuple[Ints, Ints]:
-    """Returns the words of each window (w,) and windows a text (n,), as `static_words.window_sizes` has them."""
+    """Returns the words of each window (w,) and windows per text (n,), as `static_words.window_sizes` has them."""
     sizes = np.empty(sentence_words.sum() // least + 2 * len(text_sentences) + 1, np.int64)
     counts = np.zeros(len(text_sentences), np.int64)
     found, sentence = 0, 0

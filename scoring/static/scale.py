@@ -14,7 +14,7 @@ Bounds = Mapping[str, tuple[float, float]]  # group → (low, high) corpus quant
 FALLING = frozenset({"rare_words"})
 
 TEXTUAL = ("text", "interleaved")  # modalities that are read as text; pictures beside it do not count
-BY_LANGUAGE = "reading_difficulty"  # English in Flesch points, other text in bits a character
+BY_LANGUAGE = "reading_difficulty"  # English in Flesch points, other text in bits per character
 
 
 def group(modality: str, dimension: str, *, english: bool) -> str:

@@ -40,7 +40,7 @@ def ssim(a: Floats, b: Floats) -> float:
     """Returns the mean structural similarity of two grey pictures (h, w) in [0, 255], in [−1, 1]; 1 is the same.
 
     Wang et al. 2004, eq. 13, in a Gaussian window of 11 × 11 pixels, σ 1.5, wherever it fits whole. NaN for pictures of
-    two sizes or under 11 pixels a side.
+    two sizes or under 11 pixels per side.
     """
     if a.shape != b.shape or min(a.shape) < SSIM_SIDE:
         return math.nan

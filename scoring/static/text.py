@@ -64,7 +64,7 @@ def _read(block: Block, english: Sequence[bool], unigrams: Unigrams) -> dict[str
 
 
 def mtld(words: Sequence[int]) -> float:
-    """Returns the measure of textual lexical diversity: mean words a factor, forwards and backwards.
+    """Returns the measure of textual lexical diversity: mean words per factor, forwards and backwards.
 
     A factor is a run whose type-token ratio falls below 0.72; the rest counts as the part of a factor
     that it has come (McCarthy & Jarvis 2010). A text without any repeat, whose MTLD is infinite, is

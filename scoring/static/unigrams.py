@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def count_tokens(texts: Sequence[str], *, max_tokens: int) -> tuple[Counter[str], Counter[str]]:
-    """Returns how often each lower-case word and each character stands in the excerpts of `texts`.
+    """Returns how often each lower-case word and each character occurs in the excerpts of `texts`.
 
     Overlong words are counted under the empty word.
     """

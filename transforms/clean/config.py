@@ -12,7 +12,7 @@ from transforms.text.rules.config import C4Config, FinewebConfig, GopherConfig, 
 
 @config
 class BoilerplateConfig:
-    """From when on a line is boilerplate of its source, and whether it is removed."""
+    """When a line is boilerplate of its source, and whether it is removed."""
 
     min_docs: int  # distinct documents of the source that have it; 0 looks for none
     min_doc_ratio: float  # the same as a share of the source's distinct documents

@@ -22,7 +22,7 @@ from transforms.text.lines import Segments, hash_lines, remove_lines
 
 BOILERPLATE_READS: Reads = {"samples": ["source", "modality", "text"]}
 
-# Of one part, not of its rows: which line stands in which document. A null line stands for the document itself.
+# Of one part, not of its rows: which line occurs in which document. A null line denotes the document itself.
 LINE_DOCUMENTS = pa.schema([("source", pa.string()), ("document", pa.uint64()), ("line", pa.uint64())])
 # Of the corpus: the lines that are boilerplate, how many of the source's documents have them, and how they read.
 BOILERPLATE = pa.schema(
@@ -83,7 +83,7 @@ def _ranks(names: pa.StringArray) -> Array:
 
 
 def _owners(segments: Segments) -> Array:
-    """Returns (s,) int64: the text that each line or paragraph stands in."""
+    """Returns (s,) int64: the text that each line or paragraph belongs to."""
     return np.repeat(np.arange(len(segments.starts) - 1), np.diff(segments.starts))
 
 
@@ -102,7 +102,7 @@ def _distinct(rows: Array, hashes: Array) -> tuple[Array, Array]:
 
 
 def load_boilerplate(path: Path) -> Boilerplate:
-    """Returns the sets that stand in the file of `BOILERPLATE` at `path`, sorted by source and line."""
+    """Returns the sets in the file of `BOILERPLATE` at `path`, sorted by source and line."""
     table = sealed.read_table(path, ["source", "line"])
     sources = np.array(table["source"].to_pylist(), object)
     names = sorted(set(sources))
@@ -129,7 +129,7 @@ def strip_boilerplate(
 
 
 def example_lines(batch: pa.RecordBatch, wanted: set[int]) -> dict[int, str]:
-    """Returns hash → normal form of each line of `wanted` that stands in the columns `BOILERPLATE_READS`."""
+    """Returns hash → normal form of each line of `wanted` that occurs in the columns `BOILERPLATE_READS`."""
     found: dict[int, str] = {}
     for text in text_rows(batch).drop_null().to_pylist():
         lines = [" ".join(line.split()) for line in text.replace("\r", "\n").split("\n")]
@@ -156,7 +156,7 @@ def line_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
 def dup_ratios(batch: pa.RecordBatch, shared: Array) -> pa.RecordBatch:
     """Returns `schemas.DEDUP_LINES` for the columns that `line_keys` reads.
 
-    A ratio is the share of the characters of a row's lines (paragraphs) that stand in those of `shared`, ascending
+    A ratio is the share of the characters of a row's lines (paragraphs) that are in those of `shared`, ascending
     uint64: the keys of two rows or more. It is 0 for a text of blank lines, null for a row that is not kept or has
     no text.
     """
@@ -175,7 +175,7 @@ def _shared_ratio(segments: Segments, shared: Array) -> Array:
 
 
 def _among(hashes: Array, shared: Array) -> Array:
-    """Returns (n,) bool: which `hashes` stand in the ascending `shared`, which is read in its order alone."""
+    """Returns (n,) bool: which `hashes` are in the ascending `shared`, which is read sequentially."""
     keys, places = np.unique(hashes, return_inverse=True)
     at = np.searchsorted(shared, keys)
     inside = at < len(shared)
@@ -185,7 +185,7 @@ def _among(hashes: Array, shared: Array) -> Array:
 
 @dataclass
 class ListLines(beam.PTransform):
-    """Lists which line stands in which document: parts of `BOILERPLATE_READS` → parts of `LINE_DOCUMENTS`."""
+    """Lists which line occurs in which document: parts of `BOILERPLATE_READS` → parts of `LINE_DOCUMENTS`."""
 
     min_chars: int
 

@@ -87,7 +87,7 @@ def _clean_part(config: CleanConfig, part: Part, tools: Tools) -> Part:
 
 
 def samples_of(texts: Sequence[str], source: str) -> pa.RecordBatch:
-    """Returns the columns of `schemas.SAMPLES` of texts that lie in no part, named as a reader of parts does."""
+    """Returns the columns of `schemas.SAMPLES` of texts that are in no part, named as by a reader of parts."""
     known = {
         "sample_id": pa.array([f"{source}:{n}" for n in range(len(texts))]), "text": pa.array(texts, pa.large_string()),
         "modality": pa.array(["text"] * len(texts)), "source": pa.array([source] * len(texts)),

@@ -59,7 +59,7 @@ def _put(path: Path, batch: pa.RecordBatch, record: Mapping[str, object]) -> Non
 
 
 def read(path: Path) -> pa.RecordBatch:
-    """Returns the batch of `path`; its columns lie in the file."""
+    """Returns the batch of `path`; its columns are mapped from the file."""
     return _open(path).get_batch(0)
 
 

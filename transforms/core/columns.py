@@ -1,4 +1,4 @@
-"""The digest of a column's values, whatever its chunks, offsets, and what lies in its null slots.
+"""The digest of a column's values, whatever its chunks, offsets, and the contents of its null slots.
 
 A part's footer holds one for each column. What reads a part depends on the columns that it reads, so a stage that is
 computed again and comes to the same values leaves all later stages alone.

@@ -1,4 +1,4 @@
-"""Models in Beam: one load a worker process, however many threads and bundles it has."""
+"""Models in Beam: loaded once per worker process, whatever its threads and bundles."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from transforms.core.parts import Part
 
 
 class MapWithModel(beam.DoFn):
-    """Applies `apply(part, model)` to each part; `load()` runs once a process, in `setup`.
+    """Applies `apply(part, model)` to each part; `load()` runs once per process, in `setup`.
 
     Both are picklable recipes: module-level functions, bound methods of frozen dataclasses, or partials.
     """

@@ -67,7 +67,7 @@ def digest(*values: object) -> str:
 
 @dataclass(frozen=True)
 class Footer:
-    """What a part's last bytes tell: enough to skip it, to check it, and to be an input's digest."""
+    """What a part's footer contains: enough to skip it, check it, and serve as an input digest."""
 
     path: Path
 
@@ -142,7 +142,7 @@ def contents(root: Path, name: str, reads: Reads) -> list[tuple[str, str]]:
 
 
 def remove_strays(folder: Path, wanted: Iterable[str]) -> list[str]:
-    """Deletes temporary files and parts that no input stands for; returns their names."""
+    """Deletes temporary files and parts without an input; returns their names."""
     keep = set(wanted)
     strays = [p for p in folder.glob(PATTERN) if p.name not in keep]
     strays += list(folder.glob(f"{files.TEMPORARY}*"))

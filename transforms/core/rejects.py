@@ -1,4 +1,4 @@
-"""Reason codes of rejects: what cannot be read, and why, in words that a person understands."""
+"""Reason codes of rejects, with their meaning in words."""
 
 REASONS: dict[str, str] = {
     "bad_json": "the line is not valid JSON",

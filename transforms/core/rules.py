@@ -22,7 +22,7 @@ class Rule:
     origin: str = "gradsift"  # who published it
 
     def limit(self, params: Any) -> float:
-        """Returns the threshold that stands in `params` (a config object or a nested mapping); NaN if none does."""
+        """Returns the threshold in `params` (a config object or a nested mapping); NaN if there is none."""
         found = params
         for key in self.threshold.split("."):
             found = _get(found, key)

@@ -1,4 +1,4 @@
-"""Every schema and column name, in this one place.
+"""Every schema and column name.
 
 A folder under `data/` holds parts; a part has the schema of its folder. All sidecars begin with
 `sample_id`. A column read for a stage is named `folder.column` (see `parts.read_columns`).
@@ -119,7 +119,7 @@ DEDUP = pa.schema(
 DEDUP_LINES = pa.schema(
     [
         ("sample_id", pa.string()),
-        ("corpus_dup_line_ratio", pa.float64()),  # of the characters: lines that stand in another kept row too
+        ("corpus_dup_line_ratio", pa.float64()),  # share of characters in lines that another kept row contains too
         ("corpus_dup_paragraph_ratio", pa.float64()),
     ]
 )
@@ -174,7 +174,7 @@ _TOKEN_COUNTS = [
 TOKENS_RAW = pa.schema(_TOKEN_COUNTS)
 TOKENS = pa.schema([*_TOKEN_COUNTS, ("complexity", pa.float64())])
 
-# Of one part, not of its rows: how often each token stands in the excerpts. The empty word: all overlong ones.
+# Of one part, not of its rows: how often each token occurs in the excerpts. The empty word: all overlong ones.
 TOKEN_COUNTS = pa.schema([("kind", pa.string()), ("token", pa.string()), ("count", pa.int64())])
 
 _DIMENSIONS = [("sample_id", pa.string()), *((d, pa.float64()) for d in DIMENSIONS)]
@@ -186,8 +186,8 @@ GRADIENTS = pa.schema(
         ("sample_id", pa.string()),
         ("gradient_tokens", pa.int32()),
         ("gradient_mode", pa.string()),  # exact, last_layers or sketch
-        ("order_gain", pa.float64()),  # nats a token that the order of its words saves, at the last checkpoint
-        # one value a checkpoint, in training order
+        ("order_gain", pa.float64()),  # nats per token that the order of its words saves, at the last checkpoint
+        # one value per checkpoint, in training order
         ("loss", pa.list_(pa.float64())),
         ("grad_norm", pa.list_(pa.float64())),
         ("target_cosine", pa.list_(pa.float64())),  # with the target's mean gradient at the same checkpoint

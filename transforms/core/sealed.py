@@ -141,7 +141,7 @@ def _footer(file: BinaryIO, path: Path) -> tuple[int, bytes]:
     last = file.read(8)
     start = size - 8 - int.from_bytes(last[:4], "little")
     if len(last) < 8 or last[4:] != _PARQUET or start < len(_PARQUET):
-        raise damage(path, "not a whole Parquet file")
+        raise damage(path, "the Parquet file is incomplete")
     file.seek(start)
     return start, file.read()
 

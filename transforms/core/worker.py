@@ -1,7 +1,7 @@
-"""A worker process of the engine `processes`: quiet, one thread a library, dead when its parent is.
+"""A worker process of the engine `processes`: quiet, one thread per library, dead when its parent is.
 
 Beam's own worker prints its start-up at INFO and outlives a killed parent; this one runs the same
-harness after three lines of manners.
+harness with three additional settings.
 """
 
 import ctypes

@@ -51,7 +51,7 @@ class AudioConfig:
 class VideoConfig:
     """Which frames of a video are kept, and how large."""
 
-    fps: float  # frames a second, chosen by presentation time
+    fps: float  # frames per second, chosen by presentation time
     segment_s: float  # a longer video becomes several rows
     max_side: int
     timeout_s: float  # of one file

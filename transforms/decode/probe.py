@@ -1,4 +1,4 @@
-"""What a file is, told by its content: its kind from the first bytes, its streams from ffprobe."""
+"""What a file is, from its content: its kind from the first bytes, its streams from ffprobe."""
 
 import codecs
 import json
@@ -81,7 +81,7 @@ class AudioStream:
 
 @dataclass(frozen=True)
 class MediaInfo:
-    """The best streams of a file. Durations are the header's word, which decoding may not bear out."""
+    """The best streams of a file. Durations come from the header and may differ from what decodes."""
 
     video: VideoStream | None
     audio: AudioStream | None

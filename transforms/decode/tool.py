@@ -91,12 +91,12 @@ def _version(binary: str) -> str:
 
 
 class Process:
-    """A child whose stdout is read in bounded chunks; leaving the `with` block ends it and its group.
+    """A child process whose stdout is read in bounded chunks; leaving the `with` block kills its process group.
 
     Args:
       args: the whole command.
       path: the file it reads, whose folders are kept out of the tail.
-      timeout_s: how long we wait for its output in all; the time we take ourselves does not count.
+      timeout_s: how long to wait for its output in total, excluding our own time.
       on_line: is called, from another thread, with each line of stderr that reports a fact.
     """
 

@@ -8,7 +8,7 @@ class NearConfig:
     """Shingles, signatures and the least similarity of near duplicates."""
 
     enabled: bool
-    ngram: int  # tokens a shingle
+    ngram: int  # tokens per shingle
     bands: int
     rows: int  # a band
     min_similarity: float  # Jaccard, of shingle sets

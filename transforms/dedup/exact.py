@@ -1,4 +1,4 @@
-"""Duplicates: one survivor of all rows that share a key, and of all whose texts are nearly the same.
+"""Duplicates: one row is kept of all that share a key, and of all with nearly the same text.
 
 Pure functions over the rows of a part, or over what many parts say of one bucket of keys. A row's `ref` is the
 number of its part, in the order of names, and its place there.
@@ -82,7 +82,7 @@ def split(rows: pa.Table, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 
 def lost(bucket: Iterable[Part]) -> Iterator[Part]:
-    """Yields, part by part, the keys of a bucket whose survivor lies in another part, and that survivor."""
+    """Yields, part by part, the keys of a bucket whose survivor is in another part, and that survivor."""
     found = list(bucket)
     origin = np.repeat(np.arange(len(found)), [p.batch.num_rows for p in found])
     rows = pa.Table.from_batches([p.batch for p in found]).append_column("origin", pa.array(origin))
@@ -98,7 +98,7 @@ def lost(bucket: Iterable[Part]) -> Iterator[Part]:
 def settle(batch: pa.RecordBatch, number: int, elsewhere: pa.Table) -> pa.RecordBatch:
     """Returns the columns of `SETTLED` for part `number`: each row's survivor among the rows of its key.
 
-    `elsewhere` holds the keys whose survivor lies in another part. A row without a key is its own cluster:
+    `elsewhere` holds the keys whose survivor is in another part. A row without a key is its own cluster:
     nothing is known that it could repeat.
     """
     own = survivors(_rows(batch, number))

@@ -26,7 +26,7 @@ _SPACE = 32
 
 
 def factors(count: int, seed: int) -> Array:
-    """Returns (count,) uint32: seeded odd factors, one a row of the signature."""
+    """Returns (count,) uint32: seeded odd factors, one per row of the signature."""
     return np.random.default_rng(seed).integers(0, 1 << 32, count, np.uint32) | np.uint32(1)
 
 
@@ -71,7 +71,7 @@ def sign(
 
 @kernel
 def _minimise(hashes: Array, factors: Array, least: Array) -> None:
-    """Writes the least of all permuted hashes to `least`, one a factor."""
+    """Writes the least of all permuted hashes to `least`, one per factor."""
     least[:] = np.uint32(0xFFFFFFFF)
     for k in range(hashes.shape[0]):
         _permute(np.uint32(hashes[k]), np.uint32(hashes[k] >> np.uint64(32)), factors, least)

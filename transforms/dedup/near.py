@@ -110,7 +110,7 @@ def bundle(links: Links, rows: pa.Table, max_shingles: int) -> Iterator[pa.Recor
 
 
 def _by_row(links: Links, order: Array) -> pa.ListArray:
-    """Returns (n,) lists of groups, a list a row, in the `order` of rows."""
+    """Returns (n,) lists of groups, a list per row, in the `order` of rows."""
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     rows = place[links.members]

@@ -1,4 +1,4 @@
-"""Kernels over rows that share a band: which hang together, and which of them duplicate a better row."""
+"""Kernels over rows that share a band: which are connected, and which of them duplicate a better row."""
 
 from typing import Any
 

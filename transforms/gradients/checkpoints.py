@@ -1,4 +1,4 @@
-"""What gradients are taken on: the reference's checkpoints as a worker holds them, and their directions on disk."""
+"""The reference's checkpoints as loaded by a worker, and their directions on disk."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ class SketchConfig:
 
 @config
 class GradientsConfig:
-    """Which gradients are taken, how exactly, and what they are compared with."""
+    """Which gradients are computed, how precisely, and what they are compared with."""
 
     precision: Literal["exact", "last_layers", "sketch", "auto"]
     layers: str

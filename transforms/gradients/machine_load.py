@@ -1,4 +1,4 @@
-"""How busy the rest of the machine is."""
+"""CPU load of other programs on the machine."""
 
 import os
 import time

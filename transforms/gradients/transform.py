@@ -121,7 +121,7 @@ def _sketch(kept: Sequence[tuple[Any, Any]], row: int) -> Record:
 
 
 def _columns(scores: Sequence[Scores], checkpoints: Sequence[Checkpoint]) -> dict[str, list[Floats]]:
-    """Returns (n,) values a checkpoint, by column; NaN where a direction is missing or zero."""
+    """Returns (n,) values per checkpoint, by column; NaN where a direction is missing or zero."""
     columns: dict[str, list[Floats]] = {name: [] for name in _VALUES}
     for s, checkpoint in zip(scores, checkpoints, strict=True):
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -96,7 +96,7 @@ class Intake:
         self._columns: set[str] = set()
 
     def summary(self) -> dict[str, object]:
-        """Returns what the unit's footer tells: its inputs, and the columns that stood in its rows."""
+        """Returns what the unit's footer tells: its inputs, and the columns found in its rows."""
         named = sorted(set(Columns.of(self._source).named) & self._columns)
         shown = sorted(storable(c) for c in self._columns)[:_SHOWN_COLUMNS]
         return {"source": self._unit.source, "inputs": self.inputs, "columns": shown, "named_columns": named}

@@ -69,7 +69,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """The digest as it stands in the names of the unit's parts."""
+        """The digest as used in the names of the unit's parts."""
         return self.digest[:16]
 
     def part(self, number: int) -> str:

@@ -1,4 +1,4 @@
-"""How well the scores tell canaries from good rows, by signal and kind of junk."""
+"""How well the scores separate junk from good rows, by signal and kind of junk."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def figures(measured: pa.RecordBatch, config: LqsSection, corpus: Corpus) -> dict[str, dict[str, float]]:
-    """Returns signal → kind → AUC: how often a good row stands above a bad one of that kind.
+    """Returns signal → kind → AUC: how often a good row scores above a bad one of that kind.
 
     The signals are the final `score`, its parts `static` and `lqs`, and what they are made of. Junk made from good
     rows is compared with these, labelled bad rows with labelled good ones.
@@ -48,7 +48,7 @@ def _by_kind(values: Floats, kinds: npt.NDArray[np.object_]) -> dict[str, float]
 
 
 def auc(good: Floats, bad: Floats) -> float:
-    """Returns the share of pairs in which the good row stands above the bad one, ties half; no score is the worst."""
+    """Returns the share of pairs in which the good row scores higher, ties half; a missing score is the worst."""
     from sklearn.metrics import roc_auc_score
 
     labels = np.concatenate([np.ones(len(good)), np.zeros(len(bad))])

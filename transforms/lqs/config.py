@@ -10,7 +10,7 @@ from transforms.core.text_files import TextSource
 
 @config
 class LabelledSource(TextSource):
-    """Texts that people have judged."""
+    """Human-labelled texts."""
 
     label: str = "label"  # the column of the judgement
     good_labels: Sequence[str] = ("1", "good", "clean")
@@ -23,7 +23,7 @@ class LabelledSource(TextSource):
 
 @config
 class CanaryConfig:
-    """The junk that scores are tried on: made from `rows` good rows, and what people called bad."""
+    """The canaries: junk made from `rows` good rows, and rows labelled bad by people."""
 
     rows: int  # 0 tries nothing
     chars: int  # of a row
@@ -38,7 +38,7 @@ class CanaryConfig:
 
 @config
 class LqsSection(LqsConfig):
-    """The formula and its mix, what it is tried on, and how it is spread to rows without gradients."""
+    """The formula and its mix, the canaries, and how scores are predicted for rows without gradients."""
 
     min_canary_auc: float
     canaries: CanaryConfig

@@ -1,4 +1,4 @@
-"""LQS of the rows outside the proxy sample, predicted from what earlier stages say of them."""
+"""LQS of the rows outside the proxy sample, predicted from the columns of earlier stages."""
 
 import numpy as np
 import pyarrow as pa

@@ -26,7 +26,7 @@ COLUMNS = ("grad_norm", "target_cosine", "costate_dot", "costate_cosine")
 
 @dataclass(frozen=True)
 class Corpus:
-    """What scoring one row needs to know of all of them."""
+    """Corpus statistics needed to score one row."""
 
     mean_norm: float  # of the gradients at the last checkpoint
     static: Moments

@@ -1,4 +1,4 @@
-"""Scores text with further models beside the main one: three columns a model, all models in one pass over the parts.
+"""Scores text with additional models: three columns per model, all models in one pass over the parts.
 
 Rows are those that the main score looks at: kept by `clean` and `dedup`, with text. No row is dropped for these scores.
 """

@@ -1,4 +1,4 @@
-"""Entries of `quality.also`: further models that score every text, each with columns of its own."""
+"""Entries of `quality.also`: additional models that score every text, each with its own columns."""
 
 import re
 from collections import Counter
@@ -39,7 +39,7 @@ class AlsoModel:
 
     @property
     def at(self) -> str:
-        """Where the entry stands in params, for messages."""
+        """The params key of the entry, for messages."""
         return f"quality.also.{self.name}"
 
     @property

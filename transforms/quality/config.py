@@ -13,7 +13,7 @@ from transforms.quality.also_config import AlsoModel
 
 @config
 class LabelSource(TextSource):
-    """Files of texts that people judged, once or several times."""
+    """Files of labelled texts, with one or more annotations per text."""
 
     format: Literal["auto", "jsonl", "json", "parquet", "csv", "text", "label_studio"] = "auto"  # type: ignore[assignment]
     label: str = "label"  # column of a label, a list of labels or counts {label: n}; label_studio: the control

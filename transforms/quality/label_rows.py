@@ -1,4 +1,4 @@
-"""Rows of label files: the text of each, and every judgement of it. Definitions: docs/labels.md."""
+"""Rows of label files: the text of each, and all its annotations. Definitions: docs/labels.md."""
 
 import json
 import math
@@ -79,7 +79,7 @@ def _text(row: Mapping[str, Any], source: LabelSource, where: str) -> str:
 
 
 def _votes(who: Any, value: Any, source: LabelSource, where: str) -> list[Vote]:
-    """Returns the judgements that stand in one row."""
+    """Returns the annotations in one row."""
     try:
         found = [vote for w, v in _pairs(_parsed(who), _parsed(value)) for vote in _given(w, v)]
     except _WrongError as error:
@@ -107,7 +107,7 @@ def _given(who: Any, value: Any) -> list[Vote]:
 
 
 def _parsed(value: Any) -> Any:
-    """Returns a list that stands in a cell of a CSV file as JSON."""
+    """Returns a list from a CSV cell that contains it as JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             return json.loads(value)

@@ -76,7 +76,7 @@ def _answer(region: Any, who: Any, where: str) -> Iterator[_Answer]:
 
 
 def _one(answer: _Answer, where: str) -> Any:
-    """Returns the one label of an answer, which may stand in a list."""
+    """Returns the one label of an answer, which may be in a list."""
     if not isinstance(answer.value, list):
         return answer.value
     if len(answer.value) > 1:

@@ -1,4 +1,4 @@
-"""Labels: texts that people judged, with every judgement, and the table of those to look at again.
+"""Labels: labelled texts with all annotations, and the table of those to review.
 
 Definitions: docs/labels.md.
 """

@@ -1,4 +1,4 @@
-"""The values of texts that lie in no part: those that a quality head learns from."""
+"""The features of texts that are in no part: those that a quality head is trained on."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -116,7 +116,7 @@ def _scalar(row: Row, names: tuple[str, ...], repair: Repair) -> str | None:
 
 
 def _text(row: Row, columns: Columns, kept: set[str]) -> tuple[str | None, list[Media]]:
-    """Returns the text and the media that stand in its messages; notes in `kept` what it cannot give back."""
+    """Returns the text and the media in its messages; records in `kept` what cannot be restored from it."""
     inner: list[Media] = []
     if columns.template:
         kept.update(columns.by_field["text"])

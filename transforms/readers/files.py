@@ -1,4 +1,4 @@
-"""Which files a source names. Each one found is either read or a reject; none is passed over."""
+"""Which files a source matches. Each file found is either read or rejected; none is skipped silently."""
 
 import fnmatch
 import os

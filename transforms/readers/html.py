@@ -1,6 +1,6 @@
 """HTML: one page a file, and the main text of pages wherever readers find them, at position 0 and in place.
 
-Pages are parsed in a process of their own, which lives as long as a unit is read. A page that hangs,
+Pages are parsed in a separate process, which lives as long as a unit is read. A page that hangs,
 crashes the parser or needs too much memory becomes a fault, the process is restarted, and no other
 page is lost.
 """
@@ -188,7 +188,7 @@ class Extractor:
     def _start(self) -> None:
         root = str(Path(__file__).parents[2])
         paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-        # -P: a module in the user's folder must not stand in for one of Python's.
+        # -P: a module in the user's folder must not replace one of Python's.
         args = [sys.executable, "-P", "-m", "transforms.readers.html_worker", self._config.extractor]
         self._child = subprocess.Popen(
             [*args, str(self._config.timeout_s), str(MEMORY_BYTES)],

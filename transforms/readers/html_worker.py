@@ -1,4 +1,4 @@
-"""The process that parses pages: it may hang, crash or run out of memory, and costs one page then.
+"""The process that parses pages: if it hangs, crashes or runs out of memory, only one page is lost.
 
 It reads requests from stdin and writes answers to stdout, each behind its length; the parent is
 `transforms.readers.html`. Nothing but these bytes passes between them.

@@ -1,4 +1,4 @@
-"""HTTP answers as web archives keep them: status, headers and the body as the server meant it."""
+"""HTTP responses as stored in web archives: status, headers and the body as the server meant it."""
 
 import re
 import zlib
@@ -86,7 +86,7 @@ def dechunked(data: bytes) -> bytes:
 
 
 def decoded(data: bytes, name: str, limit: int) -> bytes:
-    """Returns what a body in content encoding `name` stands for; one that a crawler has decoded stays as it is.
+    """Returns the decoded body in content encoding `name`; one that a crawler has already decoded is unchanged.
 
     Raises:
       BodyError: as `Answer.body`.

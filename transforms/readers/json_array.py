@@ -54,7 +54,7 @@ class Scanner:
         self._trim(begin)
 
     def finish(self) -> tuple[bytes, int] | None:
-        """Returns what stands behind the last element, if anything does."""
+        """Returns what follows the last element, if anything."""
         return self._element(0, len(self.buffer))
 
     @property

@@ -1,4 +1,4 @@
-"""Pictures, sound and video as files of their own: one record a file, at position 0."""
+"""Pictures, sound and video as files of their own: one record per file, at position 0."""
 
 from collections.abc import Iterator
 

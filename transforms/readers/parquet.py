@@ -15,7 +15,7 @@ ERRORS = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow
 
 
 def read_parquet(extent: Extent) -> Iterator[Item]:
-    """Yields the rows of row groups [start, end) of a file; one fault stands for all that a damaged file loses."""
+    """Yields the rows of row groups [start, end) of a file; one fault covers all that a damaged file loses."""
     index = 0
     try:
         with pq.ParquetFile(extent.path, memory_map=False) as file:

@@ -31,7 +31,7 @@ class HtmlConfig:
 
 @config
 class SourceConfig:
-    """A source. Only `name` and `paths` are needed; the other keys are for sources that differ from the rule."""
+    """A source. Only `name` and `paths` are required."""
 
     name: str  # unique; begins every sample id of the source
     paths: tuple[str, ...]  # files, folders or globs, relative to the project
@@ -41,7 +41,7 @@ class SourceConfig:
     encoding: str = "utf-8"
     markup: Literal["plain", "html"] = "plain"  # of the text column of rows; html: its main text is extracted
     html: HtmlConfig = HtmlConfig()
-    whole_file: bool = True  # text files: one sample a file; false: one a paragraph
+    whole_file: bool = True  # text files: one sample per file; false: one per paragraph
     split: str = "train"  # huggingface
     kwargs: Mapping[str, Any] = field(default_factory=dict)  # huggingface: further arguments of load_dataset
 

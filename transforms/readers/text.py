@@ -1,4 +1,4 @@
-"""Plain text and Markdown: one sample a file, or one a paragraph; the position is the sample's index."""
+"""Plain text and Markdown: one sample per file, or one per paragraph; the position is the sample's index."""
 
 from collections.abc import Iterator
 

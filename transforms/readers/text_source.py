@@ -1,6 +1,6 @@
-"""Further texts that params name: benchmarks, target sets, labelled pages. Files of rows, read whole or not at all.
+"""Other texts that params refer to: benchmarks, target sets, labelled pages. Files are read completely or not at all.
 
-A row that cannot be read is an error here, since what it holds would go unnoticed; `ingest` is where faulty
+A row that cannot be read is an error here, since its loss would go unnoticed; `ingest` is where faulty
 sources belong.
 """
 

@@ -1,6 +1,6 @@
 """WARC and WET archives: a row for each page and text; the position of a row is its record's byte offset, unpacked.
 
-Libraries stop without a word where an archive breaks off, and find nothing in one whose line ends were
+Libraries stop silently at a truncated archive, and find nothing in one whose line ends were
 changed; the format is simple, and here both are accounted for.
 """
 

@@ -228,7 +228,7 @@ def _add_json(
 ) -> Fault | None:
     """Puts the keys of a JSON member among the columns; returns the fault of one that is not JSON.
 
-    A key whose column is taken, or that would name a medium outside the archive, stands behind `json.`.
+    A key whose column is taken, or that would name a medium outside the archive, gets the prefix `json.`.
     """
     found = parse(position, data, "utf-8")
     if isinstance(found, Fault):

@@ -1,4 +1,4 @@
-"""The manifest of the shards, and their dataset card: what a trainer reads before it opens a shard."""
+"""The manifest of the shards and their dataset card."""
 
 import json
 import math

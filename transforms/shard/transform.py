@@ -52,7 +52,7 @@ _STALE = "rerun the stages that changed: gradsift run"
 
 
 class ShardTask(NamedTuple):
-    """A shard that is still to be written, and where its rows stand in the plan."""
+    """A shard that is still to be written, and the place of its rows in the plan."""
 
     name: str
     fingerprint: str

@@ -14,7 +14,7 @@ _SCALE = (0.1, 9.0)  # Saaty's 1/9 … 9, with room for a rounded reciprocal
 
 @config
 class StaticConfig:
-    """What the twelve dimensions are read from, scaled by and weighed with."""
+    """How the twelve dimensions are measured, scaled and weighted."""
 
     max_tokens: int
     vocabulary: int

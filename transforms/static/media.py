@@ -16,7 +16,7 @@ Payload = Mapping[str, Any] | None  # {bytes, path}
 
 
 def media_readings(modality: str, images: Sequence[Payload] | None, audio: Payload) -> dict[str, float]:
-    """Returns the raw dimensions of a picture, video or sound; none where its payload does not decode."""
+    """Returns the raw dimensions of a picture, video or sound; none if its payload cannot be decoded."""
     if modality == "audio":
         return _sound(audio)
     pictures = [p for p in map(small_picture, spread(images or [], MAX_FRAMES)) if p]

@@ -28,7 +28,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
-    """Returns how often each word and character stands in the kept texts of `batch`, sorted."""
+    """Returns how often each word and character occurs in the kept texts of `batch`, sorted."""
     texts = batch["clean.clean_text"].filter(parts.all_kept(batch)).drop_null().to_pylist()
     words, chars = count_tokens(texts, max_tokens=max_tokens)
     kinds = pa.array(["char"] * len(chars) + ["word"] * len(words), pa.string())
@@ -38,7 +38,7 @@ def count_batch(batch: pa.RecordBatch, *, max_tokens: int) -> pa.RecordBatch:
 
 
 def load_unigrams(path: Path) -> Unigrams:
-    """Returns the corpus frequencies that stand in the file of `TOKEN_COUNTS` at `path`."""
+    """Returns the corpus frequencies in the file of `TOKEN_COUNTS` at `path`."""
     kinds, tokens, counts = (c.to_pylist() for c in sealed.read_table(path, TOKEN_COUNTS.names).columns)
     found: dict[str, dict[str, int]] = {"char": {}, "word": {}}
     for kind, token, n in zip(kinds, tokens, counts, strict=True):

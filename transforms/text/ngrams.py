@@ -81,7 +81,7 @@ def greedy(at: Array, ids: Array, size: int, n: int, ends: Array, seen: Array) -
 
 @kernel
 def covered(at: Array, size: int, n: int, ends: Array) -> int:
-    """Returns the characters of all tokens that lie in a repeated n-gram, first copies included."""
+    """Returns the characters of all tokens in a repeated n-gram, including first copies."""
     chars, free = 0, 0
     for k in range(size):
         begin = max(at[k], free)

@@ -6,7 +6,7 @@ from transforms.core.text_files import TextSource
 
 @config
 class DecontaminateConfig:
-    """Which benchmarks, and from when on a text holds one of their items."""
+    """Which benchmarks, and when a text counts as containing one of their items."""
 
     benchmarks: tuple[TextSource, ...]  # none: nothing is measured
     ngram: int  # words

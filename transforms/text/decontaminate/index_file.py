@@ -12,7 +12,7 @@ _ARRAYS = ("hashes", "starts", "postings", "sizes", "lengths", "filter", "items"
 
 
 def save_index(path: Path, index: Index, **record: object) -> None:
-    """Writes `index` as an Arrow file of one row, a list a field, with a `record` for `arrow_files.recorded`.
+    """Writes `index` as an Arrow file of one row, a list per field, with a `record` for `arrow_files.recorded`.
 
     The record gets the digests of the arrays as `content`.
     """
@@ -23,7 +23,7 @@ def save_index(path: Path, index: Index, **record: object) -> None:
 
 
 def load_index(path: Path) -> Index:
-    """Returns the index that `save_index` wrote: its arrays lie in the mapped file, shared by all workers."""
+    """Returns the index that `save_index` wrote: its arrays are mapped from the file, shared by all workers."""
     batch = arrow_files.read(path)
     values = {name: batch[name].values for name in _ARRAYS}
     return Index(**{n: v if n == "items" else v.to_numpy() for n, v in values.items()})

@@ -9,7 +9,7 @@ appendix C: 13-grams, lower case, no punctuation; lm-evaluation-harness does the
   2024), which discards a text that matches more than half of a benchmark sample.
 * An item shorter than n words is one n-gram of its own length: its overlap is 0 or 1. Below `min_words` it is left
   out: GPT-3 never goes below 8, as shorter runs stand everywhere.
-* The benchmark share of a text is the share of its words that lie in a matched n-gram (Llama 2, appendix A.6, counts
+* The benchmark share of a text is the share of its words in a matched n-gram (Llama 2, appendix A.6, counts
   tokens in the same way).
 """
 
@@ -92,7 +92,7 @@ def ngram_pairs(texts: pa.LargeStringArray, *, ngram: int, min_words: int) -> tu
 
 
 def make_index(hashes: Array, owners: Array, lengths: Array, items: pa.StringArray) -> Index:
-    """Returns the index of `items`: n-gram `hashes[k]` stands in item `owners[k]`; duplicates do not count."""
+    """Returns the index of `items`: n-gram `hashes[k]` occurs in item `owners[k]`; duplicates do not count."""
     order = np.lexsort((owners, hashes))
     hashes, owners = hashes[order], owners[order]
     new = np.ones(len(hashes), bool)

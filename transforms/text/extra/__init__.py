@@ -1,4 +1,4 @@
-"""Further rules, one a file: whatever module lies in this folder takes part, `docs/extending.md` shows how.
+"""Additional rules, one per file: every module of this folder is used, `docs/extending.md` shows how.
 
 A module holds `RULE`, whose value is the column `extra_<file>` and whose threshold is `extra.<code>`;
 `measure(texts)`, the value of each text, null where it says nothing; and `FAILS` and `PASSES`, a text on either side

@@ -185,7 +185,7 @@ def assigned(text: bytearray, start: int, end: int) -> Found:
 
 
 def is_random(value: bytes) -> bool:
-    """Whether `value` mixes letters and digits, with an entropy of at least 3 bits a character."""
+    """Whether `value` mixes letters and digits, with an entropy of at least 3 bits per character."""
     if len(value) < 8 or not re.search(rb"[0-9]", value) or not re.search(rb"[A-Za-z]", value):
         return False
     shares = [n / len(value) for n in Counter(value).values()]

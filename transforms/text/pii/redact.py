@@ -62,14 +62,14 @@ def key_check(config: PiiConfig) -> str:
 
 
 def pseudonym(kind: Kind, value: bytes, key: bytes) -> str:
-    """Returns what stands for the canonical `value` of `kind`."""
+    """Returns the pseudonym of the canonical `value` of `kind`."""
     digest = blake2b(value, digest_size=4, key=key, person=kind.encode()).digest()
     letters = (_CONSONANTS[half] for byte in digest for half in (byte >> 4, byte & 15))
     return f"<{kind.upper()}_{''.join(letters)}>"
 
 
 def redact(texts: pa.LargeStringArray, config: PiiConfig) -> Redacted:
-    """Returns `texts` without what `config` looks for, and the spans of what stands in its place.
+    """Returns `texts` without what `config` looks for, and the spans of the replacements.
 
     Redacting twice changes nothing, and no result depends on any other row. Errors as `secret_key`.
     """

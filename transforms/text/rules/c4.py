@@ -6,7 +6,7 @@ and does not speak of javascript, cookies, privacy or terms of use. Of the lines
 "lorem ipsum" or `{` condemns the page; so do too few sentences. A sentence begins at the first word, and at
 each word after a mark that ends sentences.
 
-| variant | terminal marks | words a line | sentences a page |
+| variant | terminal marks | words per line | sentences per page |
 |---|---|---|---|
 | `tfds` | `.` `?` `!` `"` | counted after the deletions | as params say (3 in the source) |
 | `datatrove` | also `'` | counted before | as params say (5 in the source) |
@@ -84,7 +84,7 @@ _LOOK[ord("[")], _LOOK[ord("{")] = _OPEN, _BRACE
 
 @kernel
 def _is_word(data: Array, at: int, stop: int, word: Array, case: int) -> bool:
-    """Returns whether `word` (padded with 0) stands at `at`; `case` 0x20 takes capitals for small letters."""
+    """Returns whether `word` (padded with 0) is at `at`; `case` 0x20 ignores case."""
     k = 0
     while word[k]:
         if at + k >= stop or (data[at + k] | case) != word[k]:
