@@ -53,7 +53,7 @@ def teach(project: Project, config: QualityConfig, teacher: Teacher) -> Taught:
     """Returns a seeded sample of the kept texts with the teacher's verdicts, one in five held out.
 
     Raises:
-      ConfigError: the teacher has none of the good labels, a regression model has no threshold, or one of the classes has too
+      ConfigError: none of the teacher's labels is good, a regression model has no threshold, or a class has too
         few rows.
       DataError: there is no corpus.
     """
