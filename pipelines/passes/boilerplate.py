@@ -60,7 +60,7 @@ def _write(project: Project, connection: Any, config: BoilerplateConfig, result:
 
 
 def _query(folder: Path, config: BoilerplateConfig) -> str:
-    """Returns the SQL of the set; it counts distinct documents, which is costly, only for lines that may reach the limit."""
+    """Returns the SQL of the set; only lines that may reach the limit have their distinct documents counted."""
     skipped = ", ".join(tables.quote(source) for source in config.skip_sources) or "NULL"
     seen = f"(SELECT * FROM {tables.scan(folder)} WHERE (source IN ({skipped})) IS NOT TRUE)"
     return f"""
