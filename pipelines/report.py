@@ -23,7 +23,7 @@ from pipelines.core.project import Project
 from pipelines.reporting import figures, head_figures, score_figures, trust_figures
 from pipelines.reporting.charts import short
 from pipelines.reporting.config import ReportConfig
-from pipelines.reporting.figure import Sight
+from pipelines.reporting.figure import FigureData
 from scoring.core import files
 from transforms.core import parts
 
@@ -59,14 +59,14 @@ def run(project: Project) -> None:
     """
     settings = project.section("report", ReportConfig)
     with catalog.reading(project) as connection:
-        sight = look(project, connection)
-        totals.check(project, sight.totals)
-        page = render(sight, settings)
-        plots = _plots(sight)
+        data = look(project, connection)
+        totals.check(project, data.totals)
+        page = render(data, settings)
+        plots = _plots(data)
     files.write_text(page_path(project), page)
     for name, text in plots.items():
         files.write_text(project.root / "plots" / f"{name}.csv", text)
-    stage.write_metrics(project, "report", totals.as_json(sight.totals))
+    stage.write_metrics(project, "report", totals.as_json(data.totals))
 
 
 def page_path(project: Project) -> Path:
@@ -74,13 +74,13 @@ def page_path(project: Project) -> Path:
     return project.root / "reports" / "index.html"
 
 
-def look(project: Project, connection: Any) -> Sight:
+def look(project: Project, connection: Any) -> FigureData:
     """Returns what the figures are drawn from."""
     columns = {name for name, *_ in connection.execute("DESCRIBE samples_all").fetchall()}
-    return Sight(project, connection, frozenset(columns), totals.measure(connection))
+    return FigureData(project, connection, frozenset(columns), totals.measure(connection))
 
 
-def render(sight: Sight, settings: ReportConfig) -> str:
+def render(data: FigureData, settings: ReportConfig) -> str:
     """Returns the page; every value from the data is escaped."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
@@ -89,13 +89,13 @@ def render(sight: Sight, settings: ReportConfig) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {"cell": cell, "marked": marked}
-    sections = [(title, [f for draw in drawn if (f := draw(sight))]) for title, drawn in SECTIONS]
+    sections = [(title, [f for draw in drawn if (f := draw(data))]) for title, drawn in SECTIONS]
     return environment.get_template(TEMPLATE.name).render(
         title=settings.title,
-        tiles=_tiles(sight.totals),
+        tiles=_tiles(data.totals),
         sections=sections,
-        examples=examples(sight, settings.examples),
-        digest=parts.digest({k: v for k, v in sight.project.params.tree.items() if k != "runtime"}),
+        examples=examples(data, settings.examples),
+        digest=parts.digest({k: v for k, v in data.project.params.tree.items() if k != "runtime"}),
     )
 
 
@@ -127,20 +127,20 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} % of rows" if whole else "no rows"
 
 
-def examples(sight: Sight, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
+def examples(data: FigureData, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
     """Returns the rows with the highest and the lowest score, each with the beginning of its text."""
-    column = next((c for c in ("score", "quality") if c in sight.columns), None)
+    column = next((c for c in ("score", "quality") if c in data.columns), None)
     if column is None or not count:
         return []
-    shown = [c for c in ("score", "lqs", "quality", "static_score", "learnability", "band") if c in sight.columns]
+    shown = [c for c in ("score", "lqs", "quality", "static_score", "learnability", "band") if c in data.columns]
     listed = ", ".join(["sample_id", "source", "modality", "uri", "part", "row", *shown])
     ends = []
     for title, order in ((f"Highest {column}", "DESC"), (f"Lowest {column} among kept rows", "ASC")):
-        found = sight.select(
+        found = data.select(
             f"SELECT {listed} FROM fates WHERE kept AND isfinite({column}) ORDER BY {column} {order}, sample_id "
             f"LIMIT {count}"
         )
-        ends.append((title, [_example(sight.project, row, shown) for row in found]))
+        ends.append((title, [_example(data.project, row, shown) for row in found]))
     return ends
 
 
@@ -150,21 +150,21 @@ def _example(project: Project, row: dict[str, Any], shown: Sequence[str]) -> dic
     return {**row, "text": begins, "values": [(name, row[name]) for name in shown if row[name] is not None]}
 
 
-def _plots(sight: Sight) -> dict[str, str]:
+def _plots(data: FigureData) -> dict[str, str]:
     """Returns the CSV files of `plots/`, by name."""
-    found = sight.totals
+    found = data.totals
     ends = [("kept", found.sum("kept")), *found.dropped.items(), ("rejects", found.sum("rejects"))]
     scores = []
     for column in ("quality", "static_score", "lqs_z", "score"):
-        if column in sight.columns:
-            counts, low, high = score_figures.histogram(sight, column)
+        if column in data.columns:
+            counts, low, high = score_figures.histogram(data, column)
             width = (high - low) / max(1, len(counts))
             scores += [(column, round(low + (k + 0.5) * width, 6), n) for k, n in enumerate(counts)]
     return {
         "funnel": _csv(("stage", "rows"), ends),
         "scores": _csv(("score", "value", "rows"), scores),
         "shard_cost": _csv(
-            ("shard", "rows", "tokens", "flops"), [tuple(r.values()) for r in figures.shard_costs(sight)]
+            ("shard", "rows", "tokens", "flops"), [tuple(r.values()) for r in figures.shard_costs(data)]
         ),
         "tokens": _csv(("modality", "tokens"), (found.tokens or {}).items()),
     }

@@ -62,7 +62,7 @@ def _scored(project: Project, config: QualityConfig, rows: int) -> Callable[[str
             "no kept rows have text", where=str(project.data), remedy="run the pipeline through dedup first"
         )
     head = _head(project, config)
-    told = quality_fit.tell(project, texts)
+    told = quality_fit.text_features(project, texts)
 
     def score(model: str) -> quality_values.Floats:
         own = replace(config, model=model)

@@ -32,7 +32,7 @@ from transforms.quality import labels
 from transforms.quality import transform as quality
 from transforms.quality import values as quality_values
 from transforms.quality.config import QualityConfig
-from transforms.quality.texts import Told, of_texts
+from transforms.quality.texts import TextFeatures, of_texts
 
 MAX_CHARS = 20_000  # of a text that is learned from
 LEARNED_WINDOWS = 2  # of it that the model reads
@@ -53,7 +53,7 @@ class Learned(NamedTuple):
     """A fitted head and the rows that it was fitted on."""
 
     rows: list[Labelled]
-    told: Told
+    told: TextFeatures
     embeddings: encoding.Floats
     fitted: Fitted
 
@@ -94,7 +94,7 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
         check(config, kept.card)
         return kept
     rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
-    learned = learn(project, config, rows, tell(project, [r.text for r in rows]))
+    learned = learn(project, config, rows, text_features(project, [r.text for r in rows]))
     stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
     head = to_file(learned, config, stamp)
     check(config, head.card)
@@ -192,12 +192,12 @@ def write(path: Path, head: HeadFile) -> None:
     files.write_json(path / "card.json", head.card)
 
 
-def tell(project: Project, texts: Sequence[str]) -> Told:
+def text_features(project: Project, texts: Sequence[str]) -> TextFeatures:
     """Returns `texts` cleaned as params say, and their features."""
     return of_texts(texts, project.section("clean", CleanConfig), clean.load())
 
 
-def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: Told) -> Learned:
+def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], told: TextFeatures) -> Learned:
     """Returns a head fitted on `rows` and their values, with its out-of-fold predictions.
 
     Raises:
@@ -213,7 +213,7 @@ def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], tol
             where="quality.labels" if config.labels else "quality", remedy="add labelled rows",
         )  # fmt: skip
     picked = np.flatnonzero(able)
-    told = Told(told.values[picked], [told.texts[k] for k in picked], [told.languages[k] for k in picked])
+    told = TextFeatures(told.values[picked], [told.texts[k] for k in picked], [told.languages[k] for k in picked])
     chars = np.array([len(t) for t in told.texts], np.float64)
     folds = quality_head.folds_of(kept, config.folds, config.seed)
     fitted = quality_head.fit(embeddings[picked], told.values, chars, good, folds, quality_values.NAMES)

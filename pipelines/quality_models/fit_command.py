@@ -88,7 +88,7 @@ def fit(project: Project, request: Request) -> dict[str, Any]:
     quality_folder.require_free(request.out)
     quality_folder.require_outside(request.out, config.model, project.root)
     data = _data(project, config, request)
-    told = quality_fit.tell(project, [r.text for r in data.rows])
+    told = quality_fit.text_features(project, [r.text for r in data.rows])
     good = np.array([r.good for r in data.rows], bool)
     with quality_unfreeze.trained(project, data.config, told.texts, good, request.unfreeze, request.out) as encoder:
         used = quality_unfreeze.embedded(data.config, encoder)

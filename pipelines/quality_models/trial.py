@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipelines.core.project import Project
-from pipelines.quality_models.fit import Learned, tell
+from pipelines.quality_models.fit import Learned, text_features
 from scoring.quality import additive
 from scoring.quality import figures as quality_figures
 from scoring.quality.head import Bools, Doubles, Fitted, Labelled, sigmoid
@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 def of_rows(project: Project, config: QualityConfig, learned: Learned, rows: Sequence[Labelled]) -> Trial:
     """Returns what the head of `learned` says of `rows`: windows, aggregate and rounding are those of the stage."""
-    told = tell(project, [r.text for r in rows])
+    told = text_features(project, [r.text for r in rows])
     content = learned.fitted.head.to_bytes()
     scorer = quality.load_scorer(config, project.root, project.runtime.threads, content)
     assert scorer is not None

@@ -25,7 +25,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Sight:
+class FigureData:
     """What figures are drawn from: the catalog, its columns, the totals, and the project's metrics."""
 
     project: Project

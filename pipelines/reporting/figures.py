@@ -8,7 +8,7 @@ from typing import Any
 from pipelines.catalog.totals import TOKEN_KINDS
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Axis, Frame
-from pipelines.reporting.figure import Figure, Sight, not_run
+from pipelines.reporting.figure import Figure, FigureData, not_run
 from transforms.core.rejects import REASONS
 
 SHARD_BARS = 120
@@ -16,9 +16,9 @@ LISTED = 30
 BARS = 12  # of a chart whose table has the rest
 
 
-def funnel(sight: Sight) -> Figure:
+def funnel(data: FigureData) -> Figure:
     """Returns what became of the inputs of each source."""
-    totals = sight.totals
+    totals = data.totals
     ends = ["kept", *totals.stages, "rejects"]
     colours = dict(zip(("kept", "clean", "dedup", "quality", "rejects"), charts.SERIES, strict=True))
     largest = sorted(totals.sources, key=lambda s: (-totals.sources[s]["inputs"], s))[:LISTED]
@@ -35,9 +35,9 @@ def funnel(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def reasons(sight: Sight) -> Figure:
+def reasons(data: FigureData) -> Figure:
     """Returns the dropped rows by reason."""
-    found = sight.totals.reasons
+    found = data.totals.reasons
     bars = [(r["reason"], r["rows"]) for r in found[:BARS]]
     frame = Frame("reasons", "Dropped rows by reason", ", ".join(f"{name} {rows:,}" for name, rows in bars[:5]))
     rows = [(r["stage"], r["reason"], r["sentence"] or "", r["rows"], r["example"]) for r in found]
@@ -49,9 +49,9 @@ def reasons(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def near_misses(sight: Sight) -> Figure:
+def near_misses(data: FigureData) -> Figure:
     """Returns, for each rule, the rows that failed it alone and by no more than a tenth of its threshold."""
-    rows = [tuple(r.values()) for r in sight.select(_NEAR)] if "clean_kept" in sight.columns else []
+    rows = [tuple(r.values()) for r in data.select(_NEAR)] if "clean_kept" in data.columns else []
     return Figure(
         "near", "Near misses",
         "Rows that failed only one rule, by at most 10 % of its threshold: a slightly looser threshold would "
@@ -68,12 +68,12 @@ _NEAR = """
     ) AS near JOIN rules USING (code) ORDER BY near.rows DESC, code"""
 
 
-def rejects(sight: Sight) -> Figure:
+def rejects(data: FigureData) -> Figure:
     """Returns what could not be read, by reason, with one example each."""
     rows = [
         (r["reason"], REASONS.get(r["reason"], ""), r["rows"], r["partial"], f"{r['uri']}:{r['position']}",
          " · ".join(word for word in (r["error"], r["tail"]) if word))
-        for r in sight.totals.rejects
+        for r in data.totals.rejects
     ]  # fmt: skip
     return Figure(
         "rejects", "What could not be read",
@@ -83,9 +83,9 @@ def rejects(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def tokens(sight: Sight) -> Figure:
+def tokens(data: FigureData) -> Figure:
     """Returns the tokens of kept rows by kind."""
-    found = sight.totals.tokens
+    found = data.totals.tokens
     if found is None:
         return Figure("tokens", "Tokens by modality", missing=not_run("tokens"))
     rows = [(kind, found[kind]) for kind in TOKEN_KINDS]
@@ -96,18 +96,18 @@ def tokens(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def shards(sight: Sight) -> Figure:
+def shards(data: FigureData) -> Figure:
     """Returns the predicted cost of each shard, or of groups of neighbours where there are many."""
     key, title = "shards", "Predicted cost of each shard"
-    if sight.totals.plan is None:
+    if data.totals.plan is None:
         return Figure(key, title, missing=not_run("plan"))
-    group = max(1, -(-int(sight.totals.plan["shards"]) // SHARD_BARS))
-    found = sight.select(f"{_COSTS} SELECT shard // {group} AS g, min(shard) AS first, max(shard) AS last, "
+    group = max(1, -(-int(data.totals.plan["shards"]) // SHARD_BARS))
+    found = data.select(f"{_COSTS} SELECT shard // {group} AS g, min(shard) AS first, max(shard) AS last, "
                          "sum(rows)::BIGINT AS rows, sum(tokens)::BIGINT AS tokens, avg(flops) AS flops "
                          "FROM costs GROUP BY g ORDER BY g")  # fmt: skip
     costs = [r["flops"] for r in found]
     mean = sum(costs) / max(1, len(costs))
-    frame = Frame(key, title, f"{sight.totals.plan['shards']:,} shards, {charts.short(mean)} FLOPs on average.")
+    frame = Frame(key, title, f"{data.totals.plan['shards']:,} shards, {charts.short(mean)} FLOPs on average.")
     x = Axis("shard", 0, found[-1]["last"] + 1 if found else 1, whole=True)
     y = Axis("FLOPs", 0, max(costs, default=0) or 1)
     svg = charts.columns(frame, costs, x, y, level=(mean, f"mean {charts.short(mean)}"))
@@ -126,17 +126,17 @@ _COSTS = """WITH costs AS (SELECT shard, count(*) AS rows, sum(tokens)::BIGINT A
                                   sum(flops::HUGEINT)::DOUBLE AS flops FROM plan GROUP BY shard)"""
 
 
-def shard_costs(sight: Sight) -> list[dict[str, Any]]:
+def shard_costs(data: FigureData) -> list[dict[str, Any]]:
     """Returns rows, tokens and FLOPs of every shard."""
-    return sight.select(f"{_COSTS} SELECT * FROM costs ORDER BY shard") if sight.totals.plan is not None else []
+    return data.select(f"{_COSTS} SELECT * FROM costs ORDER BY shard") if data.totals.plan is not None else []
 
 
-def languages(sight: Sight) -> Figure:
+def languages(data: FigureData) -> Figure:
     """Returns the detected languages."""
     key, title = "languages", "Languages"
-    if "language" not in sight.columns:
+    if "language" not in data.columns:
         return Figure(key, title, missing=not_run("clean"))
-    found = sight.select(
+    found = data.select(
         "SELECT language, count(*) AS rows, count(*) FILTER (kept) AS kept FROM fates WHERE language IS NOT NULL "
         f"GROUP BY language ORDER BY rows DESC, language LIMIT {LISTED}"
     )

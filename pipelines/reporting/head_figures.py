@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Frame
-from pipelines.reporting.figure import Figure, Sight
+from pipelines.reporting.figure import Figure, FigureData
 
 WAYS = {  # of metrics/quality.json → what a row was judged by
     "length": "length only",
@@ -21,9 +21,9 @@ _FIGURES = {
 }  # fmt: skip
 
 
-def ways(sight: Sight) -> Figure | None:
+def ways(data: FigureData) -> Figure | None:
     """Returns how well the head separates good rows from others, compared with its parts and with length only."""
-    head = _head(sight)
+    head = _head(data)
     if not head:
         return None
     found = {way: head["ways"][way] for way in WAYS}
@@ -38,9 +38,9 @@ def ways(sight: Sight) -> Figure | None:
     )  # fmt: skip
 
 
-def groups(sight: Sight) -> Figure | None:
+def groups(data: FigureData) -> Figure | None:
     """Returns the AUC of each way by language and domain, the head's lowest first."""
-    listed = sorted(_by_group(_head(sight)), key=lambda found: (found[2]["both"], found[:2]))
+    listed = sorted(_by_group(_head(data)), key=lambda found: (found[2]["both"], found[:2]))
     if not listed:
         return None
     rows = [(name, kind, *(_told(aucs[way]) for way in WAYS)) for kind, name, aucs in listed[:LISTED]]
@@ -52,9 +52,9 @@ def groups(sight: Sight) -> Figure | None:
     )  # fmt: skip
 
 
-def further(sight: Sight) -> Figure | None:
+def further(data: FigureData) -> Figure | None:
     """Returns what the models of `quality.also` say of the rows, a line per model."""
-    found = sight.metrics("quality").get("also")
+    found = data.metrics("quality").get("also")
     if not found:
         return None
     rows = [
@@ -70,9 +70,9 @@ def further(sight: Sight) -> Figure | None:
     )  # fmt: skip
 
 
-def _head(sight: Sight) -> Mapping[str, Any]:
+def _head(data: FigureData) -> Mapping[str, Any]:
     """Returns the metrics of a fitted head, or nothing."""
-    head = sight.metrics("quality").get("head") or {}
+    head = data.metrics("quality").get("head") or {}
     return head if "ways" in head else {}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Axis, Frame
-from pipelines.reporting.figure import Figure, Sight, not_run
+from pipelines.reporting.figure import Figure, FigureData, not_run
 from scoring.static.dimensions import DIMENSIONS
 
 BINS = 40
@@ -25,39 +25,39 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def score_histogram(
     key: str, title: str, column: str, stage: str, note: str, *, bounds: tuple[float, float] | None = None
-) -> Callable[[Sight], Figure]:
+) -> Callable[[FigureData], Figure]:
     """Returns the figure of the distribution of `column`, over `bounds` or else from its least to its largest value."""
 
-    def draw(sight: Sight) -> Figure:
-        counts, low, high = histogram(sight, column, bounds) if column in sight.columns else ([], 0.0, 1.0)
+    def draw(data: FigureData) -> Figure:
+        counts, low, high = histogram(data, column, bounds) if column in data.columns else ([], 0.0, 1.0)
         if not sum(counts):
-            why = "No row has this score." if column in sight.columns else not_run(stage)
+            why = "No row has this score." if column in data.columns else not_run(stage)
             return Figure(key, title, missing=why)
         step = (high - low) / len(counts)
         rows = [(f"{low + k * step:.3f} to {low + (k + 1) * step:.3f}", n) for k, n in enumerate(counts)]
         frame = Frame(key, title, f"{sum(counts):,} rows from {low:.3g} to {high:.3g}.")
-        svg = charts.histogram(frame, counts, Axis(title, low, high), mark=_threshold(sight, column))
+        svg = charts.histogram(frame, counts, Axis(title, low, high), mark=_threshold(data, column))
         return Figure(key, title, note, svg, ("range", "rows"), rows)
 
     return draw
 
 
-def _threshold(sight: Sight, column: str) -> tuple[float, str] | None:
+def _threshold(data: FigureData, column: str) -> tuple[float, str] | None:
     """Returns the threshold of the rule on `column`, and its label."""
-    found = sight.select(f"SELECT threshold, param FROM rules WHERE value = '{column}'")
+    found = data.select(f"SELECT threshold, param FROM rules WHERE value = '{column}'")
     return (found[0]["threshold"], found[0]["param"]) if found else None
 
 
 def histogram(
-    sight: Sight, column: str, bounds: tuple[float, float] | None = None, bins: int = BINS
+    data: FigureData, column: str, bounds: tuple[float, float] | None = None, bins: int = BINS
 ) -> tuple[list[int], float, float]:
     """Returns the counts of the finite values of `column` in equal bins, and the bounds of the bins."""
     finite = f"FROM fates WHERE isfinite({column})"
-    low, high = bounds or sight.connection.execute(f"SELECT min({column}), max({column}) {finite}").fetchall()[0]
+    low, high = bounds or data.connection.execute(f"SELECT min({column}), max({column}) {finite}").fetchall()[0]
     if low is None:
         return [], 0.0, 1.0
     high = high if high > low else low + 1.0
-    found = sight.select(f"SELECT {_bin(column, low, high, bins)} AS bin, count(*) AS n {finite} GROUP BY bin")
+    found = data.select(f"SELECT {_bin(column, low, high, bins)} AS bin, count(*) AS n {finite} GROUP BY bin")
     counts = {r["bin"]: r["n"] for r in found}
     return [counts.get(k, 0) for k in range(bins)], low, high
 
@@ -68,18 +68,18 @@ def _bin(column: str, low: float, high: float, bins: int) -> str:
     return f"greatest(0, least({bins - 1}, {place}))::INTEGER"
 
 
-def learnability(sight: Sight) -> Figure:
+def learnability(data: FigureData) -> Figure:
     """Returns the rows by learnability and gradient quality, binned over the middle 98 % of each."""
     key, title = "learnability", "Learnability against quality"
     names = ("learnability", "gradient_quality")
-    if not sight.columns.issuperset(names):
+    if not data.columns.issuperset(names):
         return Figure(key, title, missing=not_run("lqs"))
-    x, y = (Axis(n.replace("_", " "), *_middle(sight, n)) for n in names)
+    x, y = (Axis(n.replace("_", " "), *_middle(data, n)) for n in names)
     place = ", ".join(
         f"{_bin(n, a.low, a.high, size)} AS b{k}"
         for k, (n, a, size) in enumerate(zip(names, (x, y), GRID, strict=True))
     )
-    cells = sight.select(
+    cells = data.select(
         f"SELECT {place}, count(*) AS n FROM fates WHERE isfinite(learnability) AND isfinite(gradient_quality) "
         "GROUP BY ALL ORDER BY ALL"
     )
@@ -98,9 +98,9 @@ def learnability(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def _middle(sight: Sight, column: str) -> tuple[float, float]:
+def _middle(data: FigureData, column: str) -> tuple[float, float]:
     """Returns the bounds of the middle 98 % of `column`, to a 400th of its range, from counts alone."""
-    counts, low, high = histogram(sight, column, bins=FINE_BINS)
+    counts, low, high = histogram(data, column, bins=FINE_BINS)
     if not sum(counts):
         return 0.0, 1.0
     first, last = (quantile(counts, q) for q in (0.01, 0.99))
@@ -117,14 +117,14 @@ def quantile(counts: Sequence[int], share: float) -> float:
     return 1.0
 
 
-def dimensions(sight: Sight) -> Figure:
+def dimensions(data: FigureData) -> Figure:
     """Returns the spread of each static dimension."""
     key, title = "static", "The twelve static dimensions"
-    if "static_score" not in sight.columns:
+    if "static_score" not in data.columns:
         return Figure(key, title, missing=not_run("static"))
     listed = ", ".join(DIMENSIONS)
     counts: dict[str, list[int]] = {}
-    for row in sight.select(
+    for row in data.select(
         f"SELECT dimension, {_bin('value', 0.0, 1.0, FINE_BINS)} AS bin, count(*) AS n FROM "
         f"(SELECT {listed} FROM fates) UNPIVOT (value FOR dimension IN ({listed})) GROUP BY ALL"
     ):
@@ -140,12 +140,12 @@ def dimensions(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def bands(sight: Sight) -> Figure:
+def bands(data: FigureData) -> Figure:
     """Returns the scored rows by difficulty band."""
     key, title = "bands", "Difficulty bands"
-    if "band" not in sight.columns:
+    if "band" not in data.columns:
         return Figure(key, title, missing=not_run("lqs"))
-    found = sight.select(
+    found = data.select(
         "SELECT band, count(*) AS rows, count(*) FILTER (high_value) AS high FROM fates "
         "WHERE kept AND band IS NOT NULL GROUP BY band ORDER BY rows DESC, band"
     )
@@ -158,10 +158,10 @@ def bands(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def loss_curve(sight: Sight) -> Figure:
+def loss_curve(data: FigureData) -> Figure:
     """Returns the training loss of the reference model by step."""
     key, title = "loss", "Training loss of the reference model"
-    metrics = sight.metrics("reference")
+    metrics = data.metrics("reference")
     points = [(float(step), float(loss)) for step, loss in metrics.get("loss", [])]
     if not points:
         why = metrics.get("skipped", "it was not trained in this project") if metrics else ""
@@ -173,11 +173,11 @@ def loss_curve(sight: Sight) -> Figure:
     return Figure(key, title, "Mean loss per token since the previous point.", svg, ("step", "loss"), rows)
 
 
-def models(sight: Sight) -> Figure:
+def models(data: FigureData) -> Figure:
     """Returns what the models and scores say of themselves: accuracy on unseen rows, agreement, consistency."""
     found = {
-        "quality": sight.metrics("quality").get("head", {}),
-        **{stage: sight.metrics(stage) for stage in ("reference", "gradients", "static", "lqs")},
+        "quality": data.metrics("quality").get("head", {}),
+        **{stage: data.metrics(stage) for stage in ("reference", "gradients", "static", "lqs")},
     }
     shown = {s: {k: v for k, v in values.items() if k not in ELSEWHERE} for s, values in found.items()}
     rows = [(stage, *pair) for stage, values in shown.items() for pair in _scalars(values)][:MODEL_FACTS]

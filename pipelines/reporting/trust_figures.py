@@ -5,7 +5,7 @@ from typing import Any
 
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Frame
-from pipelines.reporting.figure import Figure, Sight, not_run
+from pipelines.reporting.figure import Figure, FigureData, not_run
 
 SIGNALS = {  # of metrics/lqs.json → what the table calls it
     "score": "final score",
@@ -18,14 +18,14 @@ SIGNALS = {  # of metrics/lqs.json → what the table calls it
 _CHANCE = 0.5
 
 
-def canaries(sight: Sight) -> Figure:
+def canaries(data: FigureData) -> Figure:
     """Returns how often each score puts a good row above junk, by kind of junk."""
     key, title = "canaries", "Can the score separate junk from good rows?"
-    found = sight.metrics("lqs")
+    found = data.metrics("lqs")
     signals = found.get("canary_auc_by_signal") or {}
     if not signals:
         why = "The canary check did not run: there is no reference model, or lqs.canaries.rows is 0."
-        return Figure(key, title, missing=why if "lqs_z" in sight.columns else not_run("lqs"))
+        return Figure(key, title, missing=why if "lqs_z" in data.columns else not_run("lqs"))
     kinds = list(signals["score"])
     rows = [(kind.replace("_", " "), *(f"{signals[s][kind]:.2f}" for s in SIGNALS if s in signals)) for kind in kinds]
     worst = min(signals["score"].items(), key=lambda item: item[1])
@@ -39,10 +39,10 @@ def canaries(sight: Sight) -> Figure:
     )  # fmt: skip
 
 
-def stability(sight: Sight) -> Figure:
+def stability(data: FigureData) -> Figure:
     """Returns how alike rows are ranked when checkpoint, precision or seed changes."""
     key, title = "stability", "How stable are the gradient scores?"
-    found, ran = sight.metrics("gradients").get("stability") or {}, "grad_norm" in sight.columns
+    found, ran = data.metrics("gradients").get("stability") or {}, "grad_norm" in data.columns
     if not found:
         return Figure(key, title, missing="Too few rows have gradients." if ran else not_run("gradients"))
     rows = [(what, "constant" if value is None else f"{value:.3f}") for what, value in _correlations(found)]

@@ -13,7 +13,7 @@ from transforms.quality.values import NAMES, Floats, values
 _CHUNK_ROWS = 512
 
 
-class Told(NamedTuple):
+class TextFeatures(NamedTuple):
     """The features of n texts."""
 
     values: Floats  # (n, NAMES)
@@ -21,9 +21,9 @@ class Told(NamedTuple):
     languages: list[str]  # "" for a text without words
 
 
-def of_texts(texts: Sequence[str], config: CleanConfig, tools: Tools) -> Told:
+def of_texts(texts: Sequence[str], config: CleanConfig, tools: Tools) -> TextFeatures:
     """Returns the features of texts that are in no part, cleaned as params say."""
-    found = Told(np.zeros((0, len(NAMES))), [], [])
+    found = TextFeatures(np.zeros((0, len(NAMES))), [], [])
     for start in range(0, len(texts), _CHUNK_ROWS):
         batch = clean_batch(samples_of(texts[start : start + _CHUNK_ROWS], "learned"), config, tools)
         clean_texts = [text or "" for text in batch["clean_text"].to_pylist()]

@@ -17,7 +17,7 @@ from pipelines.catalog.explain import explain
 from pipelines.commands import doctor
 from pipelines.core.project import Project
 from pipelines.reporting import head_figures
-from pipelines.reporting.figure import Sight
+from pipelines.reporting.figure import FigureData
 from scoring.core.errors import ConfigError, ToolError
 from transforms.core import parts
 
@@ -122,7 +122,7 @@ def test_metrics_and_report_tell_what_each_model_says(scored: Path) -> None:
         assert entry["quartiles"] == pytest.approx(wanted, abs=1e-6)
         assert entry["coverage"] == pytest.approx(np.mean([r[f"{name}_coverage"] for r in found]), abs=1e-6)
         assert entry["by_label"] == dict(sorted(Counter(r[f"{name}_label"] for r in found if name != "edu").items()))
-    figure = head_figures.further(Sight(project(scored), None, frozenset(), None))  # type: ignore[arg-type]
+    figure = head_figures.further(FigureData(project(scored), None, frozenset(), None))  # type: ignore[arg-type]
     assert figure is not None
     assert [row[:3] for row in figure.rows] == [("edu", "one", "7"), ("kind", "three", "7"), ("toxic", "many", "7")]
 
@@ -134,7 +134,7 @@ def test_a_corpus_without_text_has_figures_all_the_same(again: Path) -> None:
     told = json.loads((again / "metrics/quality.json").read_text())["also"]["kind"]
     assert told == {"model": "three", "good_labels": ["b", "c"], "rows": 0, "quartiles": [], "coverage": None,
                     "by_label": {}}  # fmt: skip
-    assert head_figures.further(Sight(project(again), None, frozenset(), None)) is not None  # type: ignore[arg-type]
+    assert head_figures.further(FigureData(project(again), None, frozenset(), None)) is not None  # type: ignore[arg-type]
 
 
 def test_a_second_run_writes_nothing(again: Path) -> None:

@@ -11,7 +11,7 @@ from support import builders
 from pipelines import report
 from pipelines.core import stage
 from pipelines.core.project import Project
-from pipelines.reporting.figure import Figure, Sight
+from pipelines.reporting.figure import Figure, FigureData
 from pipelines.reporting.head_figures import LISTED, groups, ways
 from pipelines.reporting.score_figures import models
 from scoring.quality import figures as quality_figures
@@ -44,10 +44,10 @@ def project(tmp_path: Path) -> Project:
     return builders.empty_project(tmp_path)
 
 
-def sight(project: Project, **metrics: Any) -> Sight:
+def figure_data(project: Project, **metrics: Any) -> FigureData:
     if metrics:
         stage.write_metrics(project, "quality", metrics)
-    return Sight(project, None, frozenset(), None)  # type: ignore[arg-type]
+    return FigureData(project, None, frozenset(), None)  # type: ignore[arg-type]
 
 
 def drawn(figure: Figure | None) -> Figure:
@@ -57,7 +57,7 @@ def drawn(figure: Figure | None) -> Figure:
 
 def test_the_four_ways_are_a_row_each(project: Project) -> None:
     own = head()
-    found = drawn(ways(sight(project, head=own)))
+    found = drawn(ways(figure_data(project, head=own)))
     assert list(found.columns) == ["features", "AUC", "F1", "calibration error", "AUC at equal length"]
     assert [row[0] for row in found.rows] == [
         "length only",
@@ -76,7 +76,7 @@ def test_the_four_ways_are_a_row_each(project: Project) -> None:
 @pytest.mark.parametrize(("alpha", "told"), [(0.8312, "0.831"), (None, "not defined")])
 def test_labels_tell_how_far_they_agree(project: Project, alpha: float | None, told: str) -> None:
     own = head(kind="labels", agreement={"alpha": alpha, "disputed": 12})
-    note = drawn(ways(sight(project, head=own))).note
+    note = drawn(ways(figure_data(project, head=own))).note
     assert f"alpha of the labels is {told}; 12 rows are disputed" in note
 
 
@@ -84,14 +84,14 @@ def test_a_head_worse_than_its_parts_says_so(project: Project) -> None:
     own = head()
     own["ways"]["model"]["auc"] = own["ways"]["both"]["auc"] + 0.05
     own["ways"]["both"]["auc_at_like_length"] = None
-    found = drawn(ways(sight(project, head=own)))
+    found = drawn(ways(figure_data(project, head=own)))
     assert "−0.050 against the best single baseline (encoder only)" in found.note
     assert found.rows[3][-1] == "–"
 
 
 def test_groups_come_with_the_heads_weakest_first(project: Project) -> None:
     own = head()
-    found = drawn(groups(sight(project, head=own)))
+    found = drawn(groups(figure_data(project, head=own)))
     assert {tuple(row[:2]) for row in found.rows} == {("web", "domain"), ("en", "language"), ("<b>de</b>", "language")}
     assert [row[-1] for row in found.rows] == sorted(row[-1] for row in found.rows)
     assert ["web", "domain", *(f"{v:.3f}" for v in own["auc_by_domain"]["web"].values())] in map(list, found.rows)
@@ -100,20 +100,20 @@ def test_groups_come_with_the_heads_weakest_first(project: Project) -> None:
 def test_many_groups_are_cut(project: Project) -> None:
     aucs = {"length": 0.5, "rules": 0.6, "model": 0.7}
     many = {f"site{k}": {**aucs, "both": 1 - k / 100} for k in range(LISTED + 5)}
-    found = drawn(groups(sight(project, head=head(auc_by_domain=many, auc_by_language={}))))
+    found = drawn(groups(figure_data(project, head=head(auc_by_domain=many, auc_by_language={}))))
     assert (len(found.rows), found.rows[0][0]) == (LISTED, f"site{LISTED + 4}")
     assert f"The lowest {LISTED} of {LISTED + 5}" in found.note
-    assert groups(sight(project, head=head(auc_by_domain={}, auc_by_language={}))) is None
+    assert groups(figure_data(project, head=head(auc_by_domain={}, auc_by_language={}))) is None
 
 
 @pytest.mark.parametrize("metrics", WITHOUT)
 def test_without_a_fitted_head_there_is_nothing(project: Project, metrics: dict[str, Any]) -> None:
-    assert ways(sight(project, **metrics)) is None
-    assert groups(sight(project, **metrics)) is None
+    assert ways(figure_data(project, **metrics)) is None
+    assert groups(figure_data(project, **metrics)) is None
 
 
 def test_figures_of_their_own_are_not_told_twice(project: Project) -> None:
-    told = [name for _, name, _ in models(sight(project, head=head(heldout={"f1": 0.9}))).rows]
+    told = [name for _, name, _ in models(figure_data(project, head=head(heldout={"f1": 0.9}))).rows]
     assert "heldout.f1" in told
     assert not any(name.startswith(("ways", "auc by")) for name in told)
 

@@ -8,7 +8,7 @@ from support import builders
 
 from pipelines.core import stage
 from pipelines.core.project import Project
-from pipelines.reporting.figure import Sight
+from pipelines.reporting.figure import FigureData
 from pipelines.reporting.trust_figures import canaries, stability
 
 AUC = {"shuffled": 0.91, "wrong_language": 0.62}
@@ -28,13 +28,13 @@ def project(tmp_path: Path) -> Project:
     return builders.empty_project(tmp_path)
 
 
-def sight(project: Project, *columns: str) -> Sight:
-    return Sight(project, None, frozenset(columns), None)  # type: ignore[arg-type]
+def figure_data(project: Project, *columns: str) -> FigureData:
+    return FigureData(project, None, frozenset(columns), None)  # type: ignore[arg-type]
 
 
 def test_canaries_are_a_row_a_kind_and_a_column_a_signal(project: Project) -> None:
     stage.write_metrics(project, "lqs", LQS)
-    found = canaries(sight(project))
+    found = canaries(figure_data(project))
     assert list(found.columns) == ["junk", "final score", "LQS"]
     assert [list(r) for r in found.rows] == [["shuffled", "0.91", "0.70"], ["wrong language", "0.62", "0.50"]]
     assert "weakest on wrong language: 0.62" in found.svg
@@ -43,7 +43,7 @@ def test_canaries_are_a_row_a_kind_and_a_column_a_signal(project: Project) -> No
 
 def test_stability_says_what_changed_and_how_alike_rows_rank(project: Project) -> None:
     stage.write_metrics(project, "gradients", {"stability": STABLE})
-    found = dict(map(tuple, stability(sight(project)).rows))
+    found = dict(map(tuple, stability(figure_data(project)).rows))
     assert found["loss at checkpoints 2 and 3"] == "constant"
     assert found["grad norm at checkpoints 1 and 2"] == "0.800"
     assert found["cosine with the target: int8 sketch vs. exact"] == "0.981"
@@ -61,4 +61,4 @@ def test_what_is_missing_is_said(project: Project, name: str, figure: Any, metri
     columns = ["lqs_z", "grad_norm"] if metrics is not None else []
     if metrics is not None:
         stage.write_metrics(project, name, metrics)
-    assert words in figure(sight(project, *columns)).missing
+    assert words in figure(figure_data(project, *columns)).missing
