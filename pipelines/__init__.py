@@ -1,4 +1,14 @@
-"""What runs: the stages, their params, Beam options, the command line and DuckDB."""
+"""What runs: the stages, their params, Beam options, the command line and DuckDB.
+
+Public surface:
+  gradsift                    the commands (cli.py; `gradsift --help`)
+  python -m pipelines.STAGE   one stage: sample ingest clean dedup quality tokens reference gradients static lqs plan
+                              shard report; `main(argv)` returns the exit code
+  params.yaml, dvc.yaml       what a project holds (core/defaults.yaml describes every key; core/params.py)
+  catalog/sql/NAME.sql        a built-in query
+  commands/                   a command of its own
+All else may change. docs/extending.md has worked examples.
+"""
 
 import logging
 import os

@@ -140,6 +140,29 @@ def doctor(params: ParamsFile = DEFAULT) -> None:
     _exit("doctor", lambda: module.main(params))
 
 
+@app.command(epilog="example: gradsift init corpus && cd corpus && gradsift run")
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of the new project.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace params.yaml, its schema and dvc.yaml.")] = False,
+) -> None:
+    """Start a project: a params file of what differs from the defaults, its JSON schema, dvc.yaml and ignore files."""
+    from pipelines.commands import init as module
+
+    _exit("init", lambda: module.main(folder, force=force))
+
+
+@app.command(name="params", epilog="example: gradsift params; gradsift params --schema >params.schema.json")
+def print_params(
+    params: ParamsFile = DEFAULT,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, without comments.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of params files.")] = False,
+) -> None:
+    """Print every param, defaults included, with the comments that describe them."""
+    from pipelines.commands import print_params as module
+
+    _exit("params", lambda: module.main(params, as_json=json, schema=schema))
+
+
 @app.command(epilog="example: gradsift deps && dvc repro")
 def deps(params: ParamsFile = DEFAULT) -> None:
     """Write the files and folders of ingest.sources into dvc.yaml, so that `dvc repro` sees when they change."""

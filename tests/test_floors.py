@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 from support.places import ROOT
 
+import gradsift
 import pipelines
 import scoring
 import transforms
+from scoring.core import imports
 
 FORBIDDEN = {
     "scoring": {"transforms", "pipelines", "gradsift", "apache_beam", "yaml", "duckdb"},
     "transforms": {"pipelines", "gradsift", "duckdb", "yaml"},
+    "pipelines": {"gradsift"},
+    "gradsift": {"apache_beam", "duckdb", "torch", "yaml"},
 }
 MODULES = [
     ".".join(p.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
@@ -39,13 +43,13 @@ def test_a_layer_imports_nothing_above_it(package: str) -> None:
     assert {p: f for p, f in faults.items() if f} == {}
 
 
-@pytest.mark.parametrize("package", [pipelines, transforms, scoring])
+@pytest.mark.parametrize("package", [gradsift, pipelines, transforms, scoring])
 def test_packages_come_from_this_checkout(package: object) -> None:
     assert Path(package.__file__).resolve().is_relative_to(ROOT)
 
 
 def test_only_models_loads_pretrained_weights() -> None:
-    code = [p for package in ("scoring", "transforms", "pipelines") for p in (ROOT / package).rglob("*.py")]
+    code = [p for package in imports.PACKAGES for p in (ROOT / package).rglob("*.py")]
     users = [
         p.name
         for p in code
@@ -56,7 +60,7 @@ def test_only_models_loads_pretrained_weights() -> None:
 
 def test_nothing_loads_pickles_or_runs_a_shell() -> None:
     words = ("import pickle", "torch.load(", "shell=True", "trust_remote_code=True", "yaml.load(text)", "os.system")
-    code = {p: p.read_text() for d in ("scoring", "transforms", "pipelines") for p in (ROOT / d).rglob("*.py")}
+    code = {p: p.read_text() for d in imports.PACKAGES for p in (ROOT / d).rglob("*.py")}
     assert {str(p): w for p, text in code.items() for w in words if w in text} == {}
 
 
@@ -91,6 +95,13 @@ STARTS = {
     "a row is explained": "import pipelines.catalog.explain",
     "a stage looks for work": "import pipelines.core.stage",
 }
+
+
+def test_the_api_loads_nothing_heavy() -> None:
+    heavy = (*SLOW, "duckdb", "pyarrow", "numpy", "pydantic", "yaml", "pipelines", "transforms")
+    code = f"import sys, gradsift; print([m for m in {heavy} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert out.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)

@@ -89,7 +89,7 @@ def _disk(project: Project) -> str:
 
 
 def _dvc(project: Project) -> str:
-    from pipelines.core import dvc_file
+    from pipelines.core import dvc_file, params
 
     if not (project.root / "dvc.yaml").exists():
         return "no dvc.yaml here: `gradsift run` works, `dvc repro` does not"
@@ -99,6 +99,13 @@ def _dvc(project: Project) -> str:
             f"`dvc repro` does not watch these sources: {', '.join(unwatched)}",
             where="dvc.yaml, stage ingest",
             remedy="run `gradsift deps`: it adds them to the deps of that stage",
+        )
+    unnamed = dvc_file.unnamed_sections(project.root, params.read_own(project.params.path))
+    if unnamed:
+        raise ConfigError(
+            f"dvc.yaml watches sections that params.yaml does not name: {', '.join(unnamed)}",
+            where=str(project.params.path),
+            remedy=f"add a line with the name alone, such as `{unnamed[0]}:`",
         )
     return "dvc.yaml watches every source"
 

@@ -1,19 +1,23 @@
-"""The project's `dvc.yaml`: the deps of its stage `ingest` are the files and folders that `ingest.sources` names.
+"""The project's `dvc.yaml`: its stage `ingest` depends on the files and folders that `ingest.sources` names.
 
-All else in the file is written by hand.
+All else in the file is written by hand, or by `gradsift init`. In a project that init made, the stage `sample`
+stands in the file only where a source reads the embedded corpus.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from pipelines.core import yaml_text
 from scoring.core import files
 from scoring.core.errors import ConfigError
 from scoring.core.imports import PACKAGES
 
 NAME = "dvc.yaml"
 EMBEDDED = "data/sample"
+TEMPLATE = Path(__file__).parents[1] / "commands/new_project" / NAME
+REMEDY = "`gradsift init` writes one"
 
 
 def source_deps(root: Path, tree: Mapping[str, Any]) -> list[str]:
@@ -35,8 +39,18 @@ def _fixed(pattern: str) -> str:
 
 def unwatched_sources(root: Path, tree: Mapping[str, Any]) -> list[str]:
     """Returns the sources that stage `ingest` of dvc.yaml has no dep for."""
-    text = _read(root)
-    return sorted(set(source_deps(root, tree)) - {item.value for item in _ingest_deps(root, text).value})
+    listed = {item.value for item in _ingest_deps(root, _stages(root, _read(root))).value}
+    return sorted(set(source_deps(root, tree)) - listed)
+
+
+def unnamed_sections(root: Path, own: Mapping[str, Any]) -> list[str]:
+    """Returns the sections of params.yaml that stages of dvc.yaml watch and the file `own` does not name.
+
+    DVC fails on them, with a message that does not say what to write.
+    """
+    stages = _stages(root, _read(root)).value
+    listed = [p for _, stage in stages for p in getattr(yaml_text.child(stage, "params"), "value", ())]
+    return sorted({str(p.value) for p in listed if isinstance(p.value, str)} - set(own))
 
 
 def watch_sources(root: Path, tree: Mapping[str, Any]) -> list[str]:
@@ -48,40 +62,60 @@ def watch_sources(root: Path, tree: Mapping[str, Any]) -> list[str]:
       ConfigError: there is no dvc.yaml, or it has no stage `ingest` with deps.
     """
     text, sources = _read(root), source_deps(root, tree)
-    node = _ingest_deps(root, text)
+    stages = _stages(root, text)
+    node = _ingest_deps(root, stages)
     code = [item.value for item in node.value if Path(item.value).parts[0] in PACKAGES]
-    start, end = node.start_mark.index, node.end_mark.index if node.flow_style else node.value[-1].end_mark.index
-    written = _sequence([*sources, *code], None if node.flow_style else node.start_mark.column)
-    files.write_text(root / NAME, text[:start] + written + text[end:])
+    edits = [yaml_text.replaced(node, [*sources, *code])]
+    if yaml_text.child(stages, "lock"):
+        edits += _sample_stage(stages, wanted=EMBEDDED in sources)
+    files.write_text(root / NAME, yaml_text.edited(text, edits))
     return sources
+
+
+def _sample_stage(stages: Any, *, wanted: bool) -> list[yaml_text.Edit]:
+    """Returns the edit that puts the stage `sample` before `ingest`, or removes it."""
+    there = yaml_text.child(stages, "sample")
+    if wanted == bool(there):
+        return []
+    if there:
+        return [(*_lines(stages, "sample"), "")]
+    text = TEMPLATE.read_text(encoding="utf-8")
+    start, end = _lines(yaml_text.child(yaml_text.parse(text), "stages"), "sample")
+    at, _ = _lines(stages, "ingest")
+    return [(at, at, text[start:end])]
+
+
+def _lines(stages: Any, name: str) -> tuple[int, int]:
+    """Returns where the lines of stage `name` begin and end; another stage follows it."""
+    keys = [key for key, _ in stages.value]
+    k = [key.value for key in keys].index(name)
+    start, end = (key.start_mark for key in (keys[k], keys[min(k + 1, len(keys) - 1)]))
+    return start.index - start.column, end.index - end.column
 
 
 def _read(root: Path) -> str:
     try:
         return (root / NAME).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError("no dvc.yaml", where=str(root), remedy="`gradsift init` writes one") from None
+        raise ConfigError("no dvc.yaml", where=str(root), remedy=REMEDY) from None
 
 
-def _ingest_deps(root: Path, text: str) -> Any:
-    """Returns the YAML node of the deps of stage `ingest`; its marks say where in `text` it stands."""
+def _stages(root: Path, text: str) -> Any:
+    """Returns the YAML node of the stages in `text`; its marks say where in `text` they stand."""
     import yaml
 
     try:
-        node: Any = yaml.compose(text, yaml.SafeLoader)
+        stages = yaml_text.child(yaml_text.parse(text), "stages")
     except yaml.YAMLError as error:
-        remedy = "fix the file, or let `gradsift init` write one"
+        remedy = f"fix the file, or replace it: {REMEDY}"
         raise ConfigError(f"not YAML: {error}", where=str(root / NAME), remedy=remedy) from error
-    for key in ("stages", "ingest", "deps"):
-        node = next((v for k, v in getattr(node, "value", ()) if k.value == key), None)
-    if not isinstance(node, yaml.SequenceNode) or not node.value:
-        raise ConfigError("no stage `ingest` with deps", where=str(root / NAME), remedy="`gradsift init` writes one")
+    if stages is None or not isinstance(stages, yaml.MappingNode):
+        raise ConfigError("no stages", where=str(root / NAME), remedy=REMEDY)
+    return stages
+
+
+def _ingest_deps(root: Path, stages: Any) -> Any:
+    node = yaml_text.child(yaml_text.child(stages, "ingest"), "deps")
+    if not node or not node.value or not isinstance(node.value, list):
+        raise ConfigError("no stage `ingest` with deps", where=str(root / NAME), remedy=REMEDY)
     return node
-
-
-def _sequence(items: Iterable[str], column: int | None) -> str:
-    """Returns `items` as a YAML sequence: in brackets, or as lines that begin at `column`."""
-    import yaml
-
-    quoted = [yaml.safe_dump([i], default_flow_style=True, width=float("inf")).strip()[1:-1] for i in items]
-    return f"[{', '.join(quoted)}]" if column is None else ("\n" + " " * column).join(f"- {q}" for q in quoted)

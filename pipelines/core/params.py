@@ -75,7 +75,7 @@ def read(path: Path) -> Params:
     Raises:
       ConfigError: the file is missing, or is not a YAML mapping with unique keys.
     """
-    own = _load(path)
+    own = read_own(path)
     sections = {name: value for name, value in own.items() if value is not None}  # `plan:` alone changes nothing
     return Params(path, merge(defaults(), sections))
 
@@ -98,7 +98,8 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return merged
 
 
-def _load(path: Path) -> dict[str, Any]:
+def read_own(path: Path) -> dict[str, Any]:
+    """Returns what the file `path` holds itself, without the defaults."""
     import yaml
 
     try:
