@@ -10,14 +10,14 @@ import importlib.metadata
 import importlib.util
 import platform
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 from scoring.core import imports
 
 PLUMBING = (
-    "pipelines", "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core",
+    "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core",
     "pipelines.catalog", "pipelines.commands", "pipelines.reporting",
     "pipelines.passes.ingest_totals", "pipelines.passes.stability",  # figures, taken at every run
     "transforms.core.schemas",  # the schema that a stage writes stands in its fingerprint, so do the columns it reads
@@ -33,26 +33,12 @@ CARRIERS = frozenset({"apache_beam", "filelock", "huggingface_hub", "psutil", "p
 )  # nothing of theirs is stored
 
 
-def within(module: str, packages: Iterable[str]) -> bool:
-    """Returns whether `module` is one of `packages` or lies in one; `pipelines` stands for itself alone."""
-    return any(module == p or (p != "pipelines" and module.startswith(f"{p}.")) for p in packages)
-
-
-@cache
 def computing(module: str, without: tuple[str, ...] = ()) -> frozenset[str]:
     """Returns the own modules whose code decides what `module` computes, itself included.
 
     Plumbing and `BY_CONTENT` are left out, and the packages `without`, with all that only they import.
     """
-    left_out = (*PLUMBING, *BY_CONTENT, *without)
-    found: set[str] = set()
-    todo = [module]
-    while todo:
-        name = todo.pop()
-        if name not in found:
-            found.add(name)
-            todo += [m for m in imports.imports(name) if not within(m, left_out)]
-    return frozenset(found)
+    return imports.closure(module, (*PLUMBING, *BY_CONTENT, *without))
 
 
 @cache
@@ -78,7 +64,7 @@ def libraries(modules: Collection[str]) -> frozenset[str]:
 
     Those of the plumbing that they call count too: what DuckDB adds up is stored.
     """
-    called = {p for m in modules for p in imports.imports(m) if within(p, PLUMBING)}
+    called = {p for m in modules for p in imports.imports(m) if imports.within(p, PLUMBING)}
     return frozenset().union(*(imports.libraries(m) for m in {*modules, *called})) - CARRIERS
 
 

@@ -3,7 +3,7 @@
 import ast
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,16 +13,24 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
-def closure(module: str) -> frozenset[str]:
-    """Returns the own modules that `module` imports, directly or not, itself included."""
+def closure(module: str, without: tuple[str, ...] = ()) -> frozenset[str]:
+    """Returns the own modules that `module` imports, directly or not, itself included.
+
+    The modules and packages `without` are left out, with all that only they import.
+    """
     found: set[str] = set()
     todo = [module]
     while todo:
         name = todo.pop()
         if name not in found:
             found.add(name)
-            todo += imports(name)
+            todo += [m for m in imports(name) if not within(m, without)]
     return frozenset(found)
+
+
+def within(module: str, packages: Iterable[str]) -> bool:
+    """Returns whether `module` is one of `packages` or lies in one."""
+    return any(module == p or module.startswith(f"{p}.") for p in packages)
 
 
 def path_of(module: str) -> Path | None:

@@ -91,7 +91,7 @@ def test_comments_do_not_change_the_code_version(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("package", RUN_AGAIN)
 def test_a_change_of_a_package_runs_these_stages_again(package: str) -> None:
-    nearest = {m: max((p for p in RUN_AGAIN if deps.within(m, [p])), key=len, default="") for m in modules()}
+    nearest = {m: max((p for p in RUN_AGAIN if imports.within(m, [p])), key=len, default="") for m in modules()}
     found = [stages_of(m) for m, owner in nearest.items() if owner == package]
     assert found, f"no module in {package}"
     assert set().union(*found) - ({"sample"} if package == "transforms.decode" else set()) <= set().union(
@@ -107,12 +107,12 @@ def test_a_reader_stands_in_no_stage_but_ingest(reader: str) -> None:
 
 def test_what_does_not_compute_is_this_list_and_uses_no_kernel_or_model() -> None:
     assert deps.PLUMBING == (
-        "pipelines", "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core", "pipelines.catalog",
+        "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core", "pipelines.catalog",
         "pipelines.commands", "pipelines.reporting", "pipelines.passes.ingest_totals", "pipelines.passes.stability",
         "transforms.core.schemas", "scoring.core.errors",
     )  # fmt: skip
     reached = {m for s in stage.ORDER if s != "report" for m in imports.closure(f"pipelines.{s}")}
-    core = [m for m in reached if deps.within(m, ["pipelines.core"])]
+    core = [m for m in reached if imports.within(m, ["pipelines.core"])]
     used = set().union(*(imports.libraries(m) for m in core))
     assert not used & {"numpy", "numba", "torch", "sklearn", "transformers"}
 
@@ -129,8 +129,8 @@ def test_every_module_that_a_stage_reaches_is_counted_somewhere(name: str) -> No
     reached = imports.closure(f"pipelines.{name}")
     roots = [f"pipelines.{name}", *(m for m in deps.BY_CONTENT if m in reached)]
     counted = set().union(*(deps.computing(m) for m in roots))
-    lost = {m for m in reached - counted if not deps.within(m, deps.PLUMBING)}
-    only_plumbing = set().union(*(imports.closure(m) for m in reached if deps.within(m, deps.PLUMBING)))
+    lost = {m for m in reached - counted if not imports.within(m, deps.PLUMBING)}
+    only_plumbing = set().union(*(imports.closure(m) for m in reached if imports.within(m, deps.PLUMBING)))
     assert lost <= only_plumbing
 
 
