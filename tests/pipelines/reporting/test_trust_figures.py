@@ -38,7 +38,7 @@ def test_canaries_are_a_row_a_kind_and_a_column_a_signal(project: Project) -> No
     assert list(found.columns) == ["junk", "final score", "LQS"]
     assert [list(r) for r in found.rows] == [["shuffled", "0.91", "0.70"], ["wrong language", "0.62", "0.50"]]
     assert "weakest on wrong language: 0.62" in found.svg
-    assert "24 rows" in found.note
+    assert "24 canary rows" in found.note
 
 
 def test_stability_says_what_changed_and_how_alike_rows_rank(project: Project) -> None:

@@ -74,7 +74,7 @@ def test_digest_follows_the_files_and_the_tokenizer_s_alone_when_asked(folder: P
 
 
 def test_an_encoder_is_no_classifier_with_random_weights() -> None:
-    with pytest.raises(ConfigError, match=r"lacks classifier\.bias, classifier\.weight"):
+    with pytest.raises(ConfigError, match=r"missing classifier\.bias, classifier\.weight"):
         encoders.load_classifier(MINILM)
 
 
@@ -212,7 +212,7 @@ def test_a_gguf_file_is_found_by_path_folder_and_package(
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     assert model_files.digest(names[2]) != digest
     shutil.copy(path, path.with_name("other.gguf"))
-    with pytest.raises(ConfigError, match=r"2 GGUF files: other\.gguf, tiny\.gguf"):
+    with pytest.raises(ConfigError, match=r"2 GGUF files, expected one: other\.gguf, tiny\.gguf"):
         model_files.resolve(names[1], tmp_path)
     (path.parent / "model.safetensors").touch()
     assert model_files.resolve(names[1], tmp_path) == path.parent
@@ -237,7 +237,7 @@ def test_gguf_of_an_unknown_architecture_or_without_a_layer_is_refused(
 ) -> None:
     with pytest.raises(ToolError, match=r"(?s)mamba9.*remedy: .*architecture"):
         models.load_causal(str(write_gguf(tmp_path / "a.gguf", *trained, architecture="mamba9")))
-    with pytest.raises(ConfigError, match=r"lacks model\.layers\.1\.mlp\.up_proj\.weight"):
+    with pytest.raises(ConfigError, match=r"missing model\.layers\.1\.mlp\.up_proj\.weight"):
         models.load_causal(str(write_gguf(tmp_path / "b.gguf", *trained, skip="layers.1.mlp.up_proj.weight")))
 
 
