@@ -79,7 +79,8 @@ def test_twins_are_found_and_nothing_else(project: Project) -> None:
 @pytest.mark.parametrize(
     ("where", "words"),
     [
-        ("sample_id = 'nobody'", r"(?s)none of the 0 matching rows.*remedy"), ("sample_id = 's040'", "none of the 1 matching rows"),
+        ("sample_id = 'nobody'", r"(?s)none of the 0 matching rows.*remedy"),
+        ("sample_id = 's040'", "none of the 1 matching rows"),
         ("no_column > 1", "no_column"), ("true); DROP TABLE fates; --", "statement"),
     ],
 )  # fmt: skip
