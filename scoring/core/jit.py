@@ -11,14 +11,15 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FunctionType
+from typing import TypeVar
 
 import numba
 from numba.core import caching
 
 from scoring.core import imports
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def _source(module: str) -> bytes:
@@ -49,12 +50,12 @@ def is_compiled(module: str) -> bool:
 class _ByDigest(caching.UserProvidedCacheLocator):
     """Caches a function in the folder named after its module's digest."""
 
-    def __init__(self, function: Any, file: str) -> None:
+    def __init__(self, function: FunctionType, file: str) -> None:
         super().__init__(function, file)  # type: ignore[no-untyped-call]
         self._cache_path = folder(function.__module__)
 
     @classmethod
-    def from_function(cls, function: Any, file: str) -> Any:
+    def from_function(cls, function: FunctionType, file: str) -> "_ByDigest | None":
         ours = Path(file).is_relative_to(imports.ROOT) and imports.path_of(function.__module__)
         return super().from_function(function, file) if ours else None  # type: ignore[no-untyped-call]
 

@@ -5,16 +5,18 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
+import numpy.typing as npt
 
 from scoring.core import jit
 from scoring.core.errors import DataError
 from scoring.core.files import write_atomic
 
-F = TypeVar("F", bound=Callable[..., Any])
+Array = npt.NDArray[np.generic]
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def kept(function: F) -> F:
@@ -25,7 +27,7 @@ def kept(function: F) -> F:
 
     @cache
     @wraps(function)
-    def found(*keys: str) -> Any:
+    def found(*keys: str) -> Array | tuple[Array, ...]:
         path = _path(function, keys)
         arrays = _read(path)
         if arrays is None:
@@ -37,12 +39,12 @@ def kept(function: F) -> F:
     return found  # type: ignore[return-value]
 
 
-def _path(function: Callable[..., Any], keys: tuple[str, ...]) -> Path:
+def _path(function: Callable[..., object], keys: tuple[str, ...]) -> Path:
     digest = hashlib.blake2b("\0".join([unicodedata.unidata_version, *keys]).encode(), digest_size=8).hexdigest()
     return Path(jit.folder(function.__module__)) / f"{function.__name__}-{digest}.npz"
 
 
-def _read(path: Path) -> tuple[Any, ...] | None:
+def _read(path: Path) -> tuple[Array, ...] | None:
     """Returns the arrays in `path`; None where it is missing or damaged."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
@@ -51,7 +53,7 @@ def _read(path: Path) -> tuple[Any, ...] | None:
         return None
 
 
-def _write(path: Path, arrays: tuple[Any, ...]) -> None:
+def _write(path: Path, arrays: tuple[Array, ...]) -> None:
     def save(temporary: str) -> None:
         with Path(temporary).open("wb") as file:
             np.savez(file, *arrays)

@@ -11,24 +11,24 @@ first order: the sum of the gradients that follow.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
 
 from scoring.gradients.layers import Layers, Tensors, oriented, requiring_grad
 from scoring.gradients.losses import Objective, Row, batch_losses, batches
+from scoring.models.types import Model, Tensor
 
 Product = Callable[[Tensors], Tensors]  # a vector {layer: (o, i)} → H times it
 
 
 def costates(
     gradients: Sequence[Tensors], products: Sequence[Product] | None = None, *, rate: float = 0.0
-) -> list[dict[str, Any] | None]:
+) -> list[dict[str, Tensor] | None]:
     """Returns λ_{t+1} for each checkpoint t of `gradients` ∇J(θ_t); None for the last.
 
     `products` multiply by H(θ_t), one per checkpoint; the first and the last are never called. None leaves the
     Hessian out.
     """
-    found: list[dict[str, Any] | None] = []
-    following: dict[str, Any] | None = None
+    found: list[dict[str, Tensor] | None] = []
+    following: dict[str, Tensor] | None = None
     for t in reversed(range(len(gradients))):
         found.append(following)
         if following is None:
@@ -39,13 +39,13 @@ def costates(
     return found[::-1]
 
 
-def _step(gradient: Any, following: Any, curved: Any, rate: float) -> Any:
+def _step(gradient: Tensor, following: Tensor, curved: Tensor, rate: float) -> Tensor:
     return following + gradient - (0 if curved is None else rate * curved)
 
 
 def mean_gradient(
-    model: Any, rows: Sequence[Row], layers: Layers, *, batch_tokens: int, objective: Objective | None = None
-) -> dict[str, Any]:
+    model: Model, rows: Sequence[Row], layers: Layers, *, batch_tokens: int, objective: Objective | None = None
+) -> dict[str, Tensor]:
     """Returns the mean of the gradients of `rows`, {layer: (o, i)} in float32 at least; zeros without rows."""
     weights = [m.weight for m in layers.values()]
     totals = [_zeros(w) for w in weights]
@@ -56,9 +56,9 @@ def mean_gradient(
 
 
 def hessian_product(
-    model: Any, rows: Sequence[Row], layers: Layers, vector: Tensors, *, batch_tokens: int,
+    model: Model, rows: Sequence[Row], layers: Layers, vector: Tensors, *, batch_tokens: int,
     objective: Objective | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Tensor]:  # fmt: skip
     """Returns H times `vector` {layer: (o, i)}, H the Hessian of the mean loss of `rows` by the scored layers.
 
     Exact, by differentiating ⟨∇J, vector⟩; memory is bounded by a batch's graph. Zeros without rows.
@@ -81,7 +81,7 @@ def _twice_differentiable() -> AbstractContextManager[None]:
     return sdpa_kernel(SDPBackend.MATH)
 
 
-def _grad(value: Any, weights: Sequence[Any], *, twice: bool = False) -> Sequence[Any]:
+def _grad(value: Tensor, weights: Sequence[Tensor], *, twice: bool = False) -> Sequence[Tensor]:
     import torch
 
     if not value.requires_grad:  # linear in the weights: no curvature
@@ -89,16 +89,16 @@ def _grad(value: Any, weights: Sequence[Any], *, twice: bool = False) -> Sequenc
     return torch.autograd.grad(value, weights, create_graph=twice, allow_unused=True, materialize_grads=True)
 
 
-def _zeros(weight: Any) -> Any:
+def _zeros(weight: Tensor) -> Tensor:
     import torch
 
     return torch.zeros_like(weight, dtype=torch.promote_types(weight.dtype, torch.float32))
 
 
-def _add(totals: Sequence[Any], found: Sequence[Any]) -> None:
+def _add(totals: Sequence[Tensor], found: Sequence[Tensor]) -> None:
     for total, value in zip(totals, found, strict=True):
         total.add_(value.detach())
 
 
-def _named(layers: Layers, totals: Sequence[Any]) -> dict[str, Any]:
+def _named(layers: Layers, totals: Sequence[Tensor]) -> dict[str, Tensor]:
     return {n: oriented(m, t).detach().contiguous() for (n, m), t in zip(layers.items(), totals, strict=True)}

@@ -10,7 +10,6 @@ tells the two apart. `contrast: 0` is DELT's own direction (arXiv 2506.21545).
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from scoring.gradients import costate, losses
 from scoring.gradients import scorer as gradients
 from scoring.gradients.layers import Layers, Tensors
 from scoring.gradients.losses import Objective, Row
+from scoring.models.types import Model, Tensor
 from scoring.quality import degrade
 
 
@@ -37,31 +37,33 @@ def degraded(texts: Sequence[str], seed: int) -> list[str]:
 
 
 def target_gradient(
-    model: Any, layers: Layers, sets: Sets, *, batch_tokens: int, objective: Objective
-) -> dict[str, Any]:
+    model: Model, layers: Layers, sets: Sets, *, batch_tokens: int, objective: Objective
+) -> dict[str, Tensor]:
     """Returns ∇J {layer: (o, i)} over those rows whose own gradient on `model` is finite."""
-    options: dict[str, Any] = {"batch_tokens": batch_tokens, "objective": objective}
 
     def mean(rows: Sequence[Row]) -> Tensors:
-        return costate.mean_gradient(model, rows, layers, **options)
+        return costate.mean_gradient(model, rows, layers, batch_tokens=batch_tokens, objective=objective)
 
-    return _difference(lambda rows: _over_finite(mean, model, rows, layers, **options), sets)
+    return _difference(
+        lambda rows: _over_finite(mean, model, rows, layers, batch_tokens=batch_tokens, objective=objective), sets
+    )
 
 
 def hessian_product(
-    model: Any, layers: Layers, sets: Sets, vector: Tensors, *, batch_tokens: int, objective: Objective
-) -> dict[str, Any]:
+    model: Model, layers: Layers, sets: Sets, vector: Tensors, *, batch_tokens: int, objective: Objective
+) -> dict[str, Tensor]:
     """Returns the Hessian of J, over the same rows, times `vector`, both {layer: (o, i)}."""
-    options: dict[str, Any] = {"batch_tokens": batch_tokens, "objective": objective}
 
     def product(rows: Sequence[Row]) -> Tensors:
-        return costate.hessian_product(model, rows, layers, vector, **options)
+        return costate.hessian_product(model, rows, layers, vector, batch_tokens=batch_tokens, objective=objective)
 
-    return _difference(lambda rows: _over_finite(product, model, rows, layers, **options), sets)
+    return _difference(
+        lambda rows: _over_finite(product, model, rows, layers, batch_tokens=batch_tokens, objective=objective), sets
+    )
 
 
 def _over_finite(
-    value: Callable[[Sequence[Row]], Tensors], model: Any, rows: Sequence[Row], layers: Layers, *,
+    value: Callable[[Sequence[Row]], Tensors], model: Model, rows: Sequence[Row], layers: Layers, *,
     batch_tokens: int, objective: Objective,
 ) -> Tensors:  # fmt: skip
     """Returns `value` of the rows that predict something; where it is not finite, of those that let it be."""
@@ -72,7 +74,7 @@ def _over_finite(
     return value(finite(model, able, layers, batch_tokens=batch_tokens, objective=objective))
 
 
-def _difference(value: Callable[[Sequence[Row]], Tensors], sets: Sets) -> dict[str, Any]:
+def _difference(value: Callable[[Sequence[Row]], Tensors], sets: Sets) -> dict[str, Tensor]:
     found = dict(value(sets.target))
     if sets.contrast == 0:
         return found
@@ -80,7 +82,7 @@ def _difference(value: Callable[[Sequence[Row]], Tensors], sets: Sets) -> dict[s
     return {n: x - sets.contrast * other[n] for n, x in found.items()}
 
 
-def finite(model: Any, rows: Sequence[Row], layers: Layers, *, batch_tokens: int, objective: Objective) -> list[Row]:
+def finite(model: Model, rows: Sequence[Row], layers: Layers, *, batch_tokens: int, objective: Objective) -> list[Row]:
     """Returns the rows that predict something and whose loss and gradient are finite."""
     scores = gradients.score(model, rows, layers, {}, batch_tokens=batch_tokens, objective=objective)
     good = np.isfinite(scores.loss) & np.isfinite(scores.norm) & (scores.loss != 0)

@@ -13,20 +13,20 @@ layer is tied to the table, g = H + E with H = bᵀa, and
 Sums are taken in float32 at least, whatever the precision of the model.
 """
 
-from typing import Any
+from scoring.models.types import Tensor
 
 _CHUNK_ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 26}  # of transient gradients: 4 MB stay in a CPU's cache
 _STORE_COST = 9  # one element stored or read again, in multiply-adds; measured
 
 
-def wide(x: Any) -> Any:
+def wide(x: Tensor) -> Tensor:
     """Returns `x` in float32, unless it already is as precise."""
     import torch
 
     return x if x.dtype in (torch.float32, torch.float64) else x.float()
 
 
-def linear(a: Any, b: Any, direction: Any) -> tuple[Any, Any]:
+def linear(a: Tensor, b: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Returns ‖bᵀa‖² (b,) and ⟨bᵀa, D⟩ (b, k) of `a` (b, t, i), `b` (b, t, o), D (k, o, i), the cheaper way."""
     if directly(a.shape[1], a.shape[2], b.shape[2], len(direction)):
         return by_gradients(a, b, direction)
@@ -42,7 +42,7 @@ def directly(t: int, i: int, o: int, k: int) -> bool:
     return t * i * o + _STORE_COST * (2 + k) * i * o <= t * t * (i + o) + k * t * i * o
 
 
-def by_gradients(a: Any, b: Any, direction: Any) -> tuple[Any, Any]:
+def by_gradients(a: Tensor, b: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Returns ‖bᵀa‖² (b,) and ⟨bᵀa, D⟩ (b, k) through transient pieces of the gradients of a few samples."""
     i, o = a.shape[2], b.shape[2]
     limit = _CHUNK_ELEMENTS.get(a.device.type, _CHUNK_ELEMENTS["cpu"])
@@ -55,7 +55,7 @@ def by_gradients(a: Any, b: Any, direction: Any) -> tuple[Any, Any]:
     return squares, dots
 
 
-def _add_piece(a: Any, b: Any, direction: Any, squares: Any, dots: Any) -> None:
+def _add_piece(a: Tensor, b: Tensor, direction: Tensor, squares: Tensor, dots: Tensor) -> None:
     """Adds the part of the norms and dot products that some outputs of some samples make."""
     import torch
 
@@ -65,7 +65,7 @@ def _add_piece(a: Any, b: Any, direction: Any, squares: Any, dots: Any) -> None:
         dots[: len(g), j] += torch.mv(g, d.reshape(-1).to(g.dtype))
 
 
-def by_grams(a: Any, b: Any, direction: Any) -> tuple[Any, Any]:
+def by_grams(a: Tensor, b: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Returns ⟨aaᵀ, bbᵀ⟩ (b,) and Σ_t b_tᵀ D a_t (b, k), without any gradient."""
     import torch
 
@@ -75,7 +75,7 @@ def by_grams(a: Any, b: Any, direction: Any) -> tuple[Any, Any]:
     return squares, torch.stack(dots, 1) if dots else b.new_zeros(len(b), 0)
 
 
-def table(tokens: Any, e: Any, direction: Any) -> tuple[Any, Any]:
+def table(tokens: Tensor, e: Tensor, direction: Tensor) -> tuple[Tensor, Tensor]:
     """Returns ‖E‖² (b,) and ⟨E, D⟩ (b, k) of `tokens` (b, t), `e` (b, t, i), D (k, v, i).
 
     ‖E‖² is the sum of e_s · e_t over all pairs of places that hold one token.
@@ -89,13 +89,13 @@ def table(tokens: Any, e: Any, direction: Any) -> tuple[Any, Any]:
     return squares, torch.stack(dots, 1) if dots else e.new_zeros(len(e), 0)
 
 
-def at_tokens(b: Any, tokens: Any) -> Any:
+def at_tokens(b: Tensor, tokens: Tensor) -> Tensor:
     """Returns b_s[tok_t] (b, s, t) of `b` (b, t, v): all that the cross term needs of the largest tensor."""
     t = tokens.shape[1]
     return wide(b.gather(2, tokens[:, None, :].expand(-1, t, -1)))
 
 
-def cross(a: Any, picked: Any, e: Any) -> Any:
+def cross(a: Tensor, picked: Tensor, e: Tensor) -> Tensor:
     """Returns ⟨H, E⟩ (b,) of head inputs `a` (b, t, i), `picked` by `at_tokens`, table gradients `e` (b, t, i)."""
     import torch
 

@@ -7,12 +7,12 @@ Position and type tables, norms, biases and poolers are never scored.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from scoring.core.errors import ConfigError
+from scoring.models.types import Model, Module, Tensor
 
-Layers = Mapping[str, Any]  # name → linear module or token embedding table
-Tensors = Mapping[str, Any]  # layer name → tensor
+Layers = Mapping[str, Module]  # name → linear module or token embedding table
+Tensors = Mapping[str, Tensor]  # layer name → tensor
 
 _REMEDY = "use another reference.model or gradients.layers"
 
@@ -25,14 +25,14 @@ class Use:
     """
 
     name: str
-    module: Any
+    module: Module
     kind: str
 
 
-Take = Callable[[Use, slice, Any, Any], None]  # (use, rows of the batch, inputs a, gradients of the outputs b)
+Take = Callable[[Use, slice, Tensor, Tensor], None]  # (use, rows of the batch, inputs a, gradients of the outputs b)
 
 
-def scored_layers(model: Any, which: str, *, embeddings: bool = False) -> dict[str, Any]:
+def scored_layers(model: Model, which: str, *, embeddings: bool = False) -> dict[str, Module]:
     """Returns the linear layers of `model` by name: `all`, or those of its `last:K` transformer blocks.
 
     With `embeddings` also the table of token embeddings, under the table's name, with the output layer that is
@@ -63,20 +63,20 @@ def _kept(name: str) -> bool:
     return "pooler" not in name.split(".")
 
 
-def _is_embedding(module: Any) -> bool:
+def _is_embedding(module: Module) -> bool:
     from torch import nn
 
     return isinstance(module, nn.Embedding)
 
 
-def _is_linear(module: Any) -> bool:
+def _is_linear(module: Module) -> bool:
     from torch import nn
     from transformers.pytorch_utils import Conv1D  # GPT-2's linear layer, its weight transposed
 
     return isinstance(module, nn.Linear | Conv1D)
 
 
-def _last_blocks(model: Any, count: int) -> tuple[str, ...]:
+def _last_blocks(model: Model, count: int) -> tuple[str, ...]:
     """Returns the name prefixes of the last `count` transformer blocks."""
     from torch import nn
 
@@ -91,7 +91,7 @@ def _last_blocks(model: Any, count: int) -> tuple[str, ...]:
     return tuple(f"{stacks[0]}.{k}." for k in range(total - count, total))
 
 
-def _token_table(model: Any) -> dict[str, Any]:
+def _token_table(model: Model) -> dict[str, Module]:
     """Returns the token embeddings by name; a subclass that rescales what it looks up would be scored wrongly."""
     from torch import nn
 
@@ -101,7 +101,7 @@ def _token_table(model: Any) -> dict[str, Any]:
     return {next(n for n, m in model.named_modules() if m is table): table}
 
 
-def _refuse_experts(model: Any, prefixes: tuple[str, ...]) -> None:
+def _refuse_experts(model: Model, prefixes: tuple[str, ...]) -> None:
     for name, parameter in model.named_parameters():
         if name.startswith(prefixes) and parameter.ndim > 2:
             raise ConfigError(
@@ -110,7 +110,7 @@ def _refuse_experts(model: Any, prefixes: tuple[str, ...]) -> None:
             )
 
 
-def oriented(module: Any, weight: Any) -> Any:
+def oriented(module: Module, weight: Tensor) -> Tensor:
     """Returns `weight`, of the shape of the module's, as (o, i); a table is (vocabulary, width)."""
     from transformers.pytorch_utils import Conv1D
 
@@ -122,7 +122,7 @@ def shapes(layers: Layers) -> dict[str, tuple[int, int]]:
     return {n: tuple(oriented(m, m.weight).shape) for n, m in layers.items()}
 
 
-def uses(model: Any, layers: Layers) -> list[Use]:
+def uses(model: Model, layers: Layers) -> list[Use]:
     """Returns every use of the weights of `layers` in `model`."""
     found = [Use(n, m, "table" if _is_embedding(m) else "linear") for n, m in layers.items()]
     head = model.get_output_embeddings() if any(u.kind == "table" for u in found) else None
@@ -131,7 +131,7 @@ def uses(model: Any, layers: Layers) -> list[Use]:
 
 
 @contextmanager
-def requiring_grad(model: Any, weights: Sequence[Any]) -> Iterator[None]:
+def requiring_grad(model: Model, weights: Sequence[Tensor]) -> Iterator[None]:
     """Lets gradients flow to `weights` alone; afterwards, to what they flowed to before."""
     before = {p: p.requires_grad for p in model.parameters()}
     wanted = set(weights)
@@ -150,7 +150,7 @@ def tapped(found: Sequence[Use], shape: Sequence[int], take: Take) -> Iterator[N
 
     `shape` (b, t) is the batch's.
     """
-    seen: set[Any] = set()
+    seen: set[Module] = set()
     handles = [use.module.register_forward_hook(_hook(use, shape, take, seen)) for use in found]
     try:
         yield
@@ -159,8 +159,8 @@ def tapped(found: Sequence[Use], shape: Sequence[int], take: Take) -> Iterator[N
             handle.remove()
 
 
-def _hook(use: Use, shape: Sequence[int], take: Take, seen: set[Any]) -> Callable[..., None]:
-    def forward(module: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def _hook(use: Use, shape: Sequence[int], take: Take, seen: set[Module]) -> Callable[..., None]:
+    def forward(module: Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         if module in seen:
             raise ConfigError(
                 f"layer {use.name} is used twice in one forward pass",

@@ -11,13 +11,15 @@ none of it, and it has no loss: it is exact.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from scoring.core.errors import ConfigError
 from scoring.models import windows
 from scoring.models.config import MIN_TOKENS
+from scoring.models.types import Device, Model, Module, Tensor, Tokenizer
 
 Row = Sequence[int]  # token ids of one sample
+TakeHead = Callable[[slice, Tensor, Tensor], None]  # (rows of the batch, inputs a, gradients of the outputs b)
+Numbered = tuple[list[int], "Batch"]
 
 MASK_FROM = 3  # not the first words, which have too little before them
 MASK_EVERY = 7  # about 15 %, as BERT was trained (Devlin et al. 2019)
@@ -34,7 +36,7 @@ class Objective:
     special_ids: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, model: Any, tokenizer: Any) -> "Objective":
+    def of(cls, model: Model, tokenizer: Tokenizer) -> "Objective":
         """Returns the objective of a model and its tokenizer."""
         return cls(tokenizer.mask_token_id, frozenset(tokenizer.all_special_ids)) if is_masked(model) else cls()
 
@@ -43,13 +45,13 @@ class Objective:
 class Batch:
     """Rows as tensors, (b, t) each."""
 
-    ids: Any
-    labels: Any  # the token to predict at each place
-    weights: Any  # float64, its share in the mean loss of its row; 0 where nothing is predicted
-    attention: Any | None  # 1 on tokens, 0 on padding, for a model that looks both ways
+    ids: Tensor
+    labels: Tensor  # the token to predict at each place
+    weights: Tensor  # float64, its share in the mean loss of its row; 0 where nothing is predicted
+    attention: Tensor | None  # 1 on tokens, 0 on padding, for a model that looks both ways
 
 
-def is_masked(model: Any) -> bool:
+def is_masked(model: Model) -> bool:
     """Returns whether `model` predicts masked tokens, by its class: no causal model is one."""
     from transformers.models.auto import modeling_auto as auto
 
@@ -64,7 +66,7 @@ def masked_places(row: Row, special_ids: frozenset[int]) -> list[int]:
     return [n for n in plain if n % MASK_EVERY == MASK_FROM] or plain[-1:]
 
 
-def batches(model: Any, rows: Sequence[Row], batch_tokens: int, objective: Objective) -> Iterator[tuple[Any, Batch]]:
+def batches(model: Model, rows: Sequence[Row], batch_tokens: int, objective: Objective) -> Iterator[Numbered]:
     """Yields indices and tensors of rows of similar lengths, of at most `batch_tokens` padded tokens.
 
     A row that has nothing to predict is in none: its loss and its gradient are 0.
@@ -79,18 +81,18 @@ def batches(model: Any, rows: Sequence[Row], batch_tokens: int, objective: Objec
         yield [asked[n] for n in picked], _moved(batch, device)
 
 
-def able(model: Any, rows: Sequence[Row], objective: Objective) -> list[int]:
+def able(model: Model, rows: Sequence[Row], objective: Objective) -> list[int]:
     """Returns the numbers of the rows that have something to predict."""
     if is_masked(model):
         return [n for n, row in enumerate(rows) if masked_places(row, objective.special_ids)]
     return [n for n, row in enumerate(rows) if len(row) >= MIN_TOKENS]
 
 
-def _moved(batch: Batch, device: Any) -> Batch:
+def _moved(batch: Batch, device: Device) -> Batch:
     return Batch(*(None if x is None else x.to(device) for x in vars(batch).values()))
 
 
-def padded(rows: Sequence[Row]) -> tuple[Any, Any]:
+def padded(rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
     """Returns token ids (b, t), padded on the right, and lengths (b,).
 
     A row is padded with its own last token: no other token's weights, be they infinite, touch it.
@@ -102,7 +104,7 @@ def padded(rows: Sequence[Row]) -> tuple[Any, Any]:
     return torch.tensor(ids), torch.tensor(lengths)
 
 
-def causal(ids: Any, lengths: Any) -> Batch:
+def causal(ids: Tensor, lengths: Tensor) -> Batch:
     """Returns the batch in which every token but the first of a row is predicted."""
     import torch
 
@@ -110,7 +112,7 @@ def causal(ids: Any, lengths: Any) -> Batch:
     return Batch(ids, ids.roll(-1, dims=1), real.double() / (lengths[:, None] - 1).clamp(min=1), None)
 
 
-def _masked(ids: Any, lengths: Any, objective: Objective) -> Batch:
+def _masked(ids: Tensor, lengths: Tensor, objective: Objective) -> Batch:
     """Returns the batch in which the masked places of each row are predicted."""
     import torch
 
@@ -122,12 +124,12 @@ def _masked(ids: Any, lengths: Any, objective: Objective) -> Batch:
     return Batch(ids.where(weights == 0, objective.mask_id), ids, weights, attention)
 
 
-def row_losses(model: Any, ids: Any, lengths: Any) -> Any:
+def row_losses(model: Model, ids: Tensor, lengths: Tensor) -> Tensor:
     """Returns the mean token loss (b,) of each row of `ids` (b, t) on a causal model, ready for autograd."""
     return batch_losses(model, causal(ids, lengths))
 
 
-def batch_losses(model: Any, batch: Batch) -> Any:
+def batch_losses(model: Model, batch: Batch) -> Tensor:
     """Returns the loss (b,) of each row, ready for autograd."""
     from torch.nn.functional import cross_entropy
 
@@ -136,23 +138,23 @@ def batch_losses(model: Any, batch: Batch) -> Any:
     return losses.where(batch.weights > 0, 0.0).mul(batch.weights.to(losses.dtype)).sum(1)
 
 
-def _asked(batch: Batch) -> dict[str, Any]:
+def _asked(batch: Batch) -> dict[str, Tensor]:
     """Returns how a transformer is called."""
     if batch.attention is None:
         return {"input_ids": batch.ids, "use_cache": False}
     return {"input_ids": batch.ids, "attention_mask": batch.attention}
 
 
-def _logits(model: Any, batch: Batch) -> Any:
+def _logits(model: Model, batch: Batch) -> Tensor:
     return model(**_asked(batch)).logits
 
 
-def plain_head(model: Any) -> Any | None:
+def plain_head(model: Model) -> Module | None:
     """Returns the output layer of a model whose logits are that layer of its hidden states and nothing else."""
     return model.get_output_embeddings() if type(model).__name__ in _PLAIN else None
 
 
-def backpropagate(model: Any, batch: Batch, take: Callable[[slice, Any, Any], None]) -> Any:
+def backpropagate(model: Model, batch: Batch, take: TakeHead) -> Tensor:
     """Returns the losses (b,) of `batch`, and sends their gradients back through the activations of `model`.
 
     The largest tensor there is, the logits of all tokens, is never made where the model has a plain head:
@@ -172,7 +174,7 @@ def backpropagate(model: Any, batch: Batch, take: Callable[[slice, Any, Any], No
     return losses
 
 
-def _through_head(head: Any, hidden: Any, batch: Batch, take: Callable[[slice, Any, Any], None]) -> tuple[Any, Any]:
+def _through_head(head: Module, hidden: Tensor, batch: Batch, take: TakeHead) -> tuple[Tensor, Tensor]:
     """Returns the losses (b,) and the gradients of `hidden` (b, t, i)."""
     import torch
     from torch.nn.functional import linear
@@ -190,7 +192,7 @@ def _through_head(head: Any, hidden: Any, batch: Batch, take: Callable[[slice, A
     return torch.cat(losses), gradients
 
 
-def _with_gradient(logits: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
+def _with_gradient(logits: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Returns the losses (b,) and their gradients with respect to `logits` (b, t, v), which are overwritten.
 
     The gradient of -log p(label) is p - onehot(label): written in place, it saves most passes over the logits.

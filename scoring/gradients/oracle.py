@@ -1,7 +1,6 @@
 """The oracle that `gradients` is tested against: one sample at a time, full weight gradients, no tricks."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -9,11 +8,12 @@ from scoring.gradients.layers import Layers, Tensors, oriented
 from scoring.gradients.losses import Objective, Row, is_masked
 from scoring.gradients.scorer import Scores
 from scoring.gradients.sketches import Projection
+from scoring.models.types import Model, Tensor
 
 CAUSAL = Objective()
 
 
-def loss(model: Any, row: Row, objective: Objective = CAUSAL) -> Any:
+def loss(model: Model, row: Row, objective: Objective = CAUSAL) -> Tensor:
     """Returns the mean of -log p over the tokens that are to be predicted; 0 of none."""
     import torch
 
@@ -32,7 +32,7 @@ def loss(model: Any, row: Row, objective: Objective = CAUSAL) -> Any:
     return torch.stack(terms).mean() if terms else log_p.sum() * 0
 
 
-def gradient(model: Any, row: Row, layers: Layers, objective: Objective = CAUSAL) -> dict[str, Any]:
+def gradient(model: Model, row: Row, layers: Layers, objective: Objective = CAUSAL) -> dict[str, Tensor]:
     """Returns the gradient of the row's loss by autograd, {layer: (o, i)}."""
     import torch
 
@@ -43,7 +43,7 @@ def gradient(model: Any, row: Row, layers: Layers, objective: Objective = CAUSAL
 
 
 def score(
-    model: Any, rows: Sequence[Row], layers: Layers, directions: Tensors, objective: Objective = CAUSAL
+    model: Model, rows: Sequence[Row], layers: Layers, directions: Tensors, objective: Objective = CAUSAL
 ) -> Scores:
     """Returns what `gradients.score` returns."""
     k = len(next(iter(directions.values()))) if directions else 0
@@ -57,7 +57,7 @@ def score(
     return scores
 
 
-def sketch(projection: Projection, gradient: Mapping[str, Any]) -> Any:
+def sketch(projection: Projection, gradient: Mapping[str, Tensor]) -> Tensor:
     """Returns the sketch (width,) of a whole gradient {layer: (o, i)}, value by value."""
     found = np.zeros(projection.width)
     for name, g in gradient.items():

@@ -11,12 +11,12 @@ without spaces, where such runs are long, it is a token.
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.gradients.losses import Objective, Row, batch_losses, batches
+from scoring.models.types import Model
 
 Words = Sequence[int | None]  # the number of the word that each token of a row belongs to
 
@@ -40,7 +40,7 @@ def shuffled(row: Row, words: Words) -> list[int]:
 
 
 def order_gains(
-    model: Any, rows: Sequence[Row], words: Sequence[Words], loss: npt.NDArray[np.float64], *, batch_tokens: int,
+    model: Model, rows: Sequence[Row], words: Sequence[Words], loss: npt.NDArray[np.float64], *, batch_tokens: int,
     objective: Objective,
 ) -> npt.NDArray[np.float64]:  # fmt: skip
     """Returns (n,) the order gain of `rows`, whose losses (n,) on `model` are known; 0 where nothing is predicted."""
@@ -48,7 +48,7 @@ def order_gains(
     return losses(model, mixed, batch_tokens=batch_tokens, objective=objective) - loss
 
 
-def losses(model: Any, rows: Sequence[Row], *, batch_tokens: int, objective: Objective) -> npt.NDArray[np.float64]:
+def losses(model: Model, rows: Sequence[Row], *, batch_tokens: int, objective: Objective) -> npt.NDArray[np.float64]:
     """Returns (n,) the loss of each row, by a forward pass alone; 0 where nothing is predicted."""
     import torch
 

@@ -7,9 +7,9 @@ reached it: no per-sample gradient of the whole model ever exists. A row's score
 `gradients_oracle` is the slow truth that this module is tested against.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from scoring.gradients import ghost, losses
 from scoring.gradients.layers import Layers, Tensors, Use, requiring_grad, shapes, tapped, uses
 from scoring.gradients.losses import Batch, Objective, Row, batches
 from scoring.gradients.sketches import Float32s, Projection
+from scoring.models.types import Model, Module, Tensor
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,7 +35,7 @@ class Scores(NamedTuple):
 class Scorer:
     """A model ready to score rows along `directions` {layer: (k, o, i)}: what is drawn is drawn once."""
 
-    def __init__(self, model: Any, layers: Layers, directions: Tensors, projection: Projection | None = None) -> None:
+    def __init__(self, model: Model, layers: Layers, directions: Tensors, projection: Projection | None = None) -> None:
         parameter = next(model.parameters())
         self.model, self.device = model, parameter.device
         self.uses = uses(model, layers)
@@ -79,10 +80,10 @@ class Scorer:
             loss = losses.backpropagate(self.model, batch, self._head(head, sums))
         return sums.scores(loss.double().cpu().numpy())
 
-    def _head(self, head: Any, sums: "_Sums") -> Callable[[slice, Any, Any], None]:
+    def _head(self, head: Module | None, sums: "_Sums") -> losses.TakeHead:
         found = [use for use in self.uses if use.module is head]
 
-        def take(rows: slice, a: Any, b: Any) -> None:
+        def take(rows: slice, a: Tensor, b: Tensor) -> None:
             for use in found:
                 sums.take(use, rows, a, b)
 
@@ -90,7 +91,7 @@ class Scorer:
 
 
 def score(
-    model: Any, rows: Sequence[Row], layers: Layers, directions: Tensors, *, batch_tokens: int,
+    model: Model, rows: Sequence[Row], layers: Layers, directions: Tensors, *, batch_tokens: int,
     projection: Projection | None = None, exact: bool = True, objective: Objective | None = None,
 ) -> Scores:  # fmt: skip
     """Returns what a `Scorer` makes of `rows`."""
@@ -105,10 +106,12 @@ class _Sums:
     scorer: Scorer
     batch: Batch
     exact: bool
-    squares: Any = field(init=False)
-    dots: Any = field(init=False)
-    sketch: Any = field(init=False)
-    heads: list[tuple[slice, Any, Any]] = field(default_factory=list)  # of the tied head: rows, a, b at the tokens
+    squares: Tensor = field(init=False)
+    dots: Tensor = field(init=False)
+    sketch: Tensor | None = field(init=False)
+    heads: list[tuple[slice, Tensor, Tensor]] = field(
+        default_factory=list
+    )  # of the tied head: rows, a, b at the tokens
 
     def __post_init__(self) -> None:
         import torch
@@ -118,12 +121,12 @@ class _Sums:
         self.dots = torch.zeros(rows, self.scorer.k, dtype=torch.float64, device=device)
         self.sketch = self.scorer.projector.zeros(rows, device) if self.scorer.projector else None
 
-    def take(self, use: Use, rows: slice, a: Any, b: Any) -> None:
+    def take(self, use: Use, rows: slice, a: Tensor, b: Tensor) -> None:
         """Adds what one use of a layer's weight contributes to some rows."""
         (self._take_table if use.kind == "table" else self._take_linear)(use, rows, a, b)
 
-    def _take_linear(self, use: Use, rows: slice, a: Any, b: Any) -> None:
-        if self.scorer.projector:
+    def _take_linear(self, use: Use, rows: slice, a: Tensor, b: Tensor) -> None:
+        if self.scorer.projector and self.sketch is not None:
             self.scorer.projector.add_linear(use.name, a, b, self.sketch[rows])
         if not self.exact:
             return
@@ -131,10 +134,10 @@ class _Sums:
         if use.kind == "head":
             self.heads.append((rows, a, ghost.at_tokens(b, self.batch.ids[rows])))
 
-    def _take_table(self, use: Use, rows: slice, tokens: Any, e: Any) -> None:
+    def _take_table(self, use: Use, rows: slice, tokens: Tensor, e: Tensor) -> None:
         if use.module.padding_idx is not None:  # which autograd gives no gradient
             e = e.where((tokens != use.module.padding_idx)[..., None], 0.0)
-        if self.scorer.projector:
+        if self.scorer.projector and self.sketch is not None:
             self.scorer.projector.add_table(use.name, tokens, e, self.sketch[rows])
         if not self.exact:
             return
@@ -142,10 +145,10 @@ class _Sums:
         for some, a, picked in self.heads:
             self.squares[some] += 2 * ghost.cross(a, picked, e[some])
 
-    def _direction(self, name: str, o: int, a: Any) -> Any:
+    def _direction(self, name: str, o: int, a: Tensor) -> Tensor:
         return self.scorer.directions[name] if self.scorer.directions else a.new_zeros(0, o, a.shape[-1])
 
-    def _add(self, rows: slice, found: tuple[Any, Any]) -> None:
+    def _add(self, rows: slice, found: tuple[Tensor, Tensor]) -> None:
         self.squares[rows] += found[0]
         self.dots[rows] += found[1]
 

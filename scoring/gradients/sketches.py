@@ -32,13 +32,14 @@ that is not finite has scale NaN and only zeros: its cosines are NaN, and no pai
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.core.errors import DataError
 from scoring.gradients import ghost
+from scoring.models.types import Device, Tensor, TensorType
 
 Float32s = npt.NDArray[np.float32]
 Int8s = npt.NDArray[np.int8]
@@ -78,22 +79,24 @@ class Projection:
         shared = _generator(self.seed, *_family(name, i))
         return Draw(_signs(shared, i, 1) * _cosines(shared, i, rank), signs, first)
 
-    def projector(self, shapes: Shapes, *, device: Any = "cpu", dtype: Any = None) -> "Projector":
+    def projector(
+        self, shapes: Shapes, *, device: Device | str = "cpu", dtype: TensorType | None = None
+    ) -> "Projector":
         """Returns the matrices for layers of these shapes, as tensors."""
         import torch
 
-        def tensor(values: Any) -> Any:
+        def tensor(values: npt.NDArray[np.generic]) -> Tensor:
             return torch.from_numpy(values).to(device, dtype or torch.float32)
 
-        found: dict[str, tuple[Any, Any, int]] = {}
-        shared: dict[Any, Any] = {}
+        found: dict[str, tuple[Tensor | None, Tensor, int]] = {}
+        shared: dict[tuple[str, int], Tensor] = {}
         for name, (o, i) in shapes.items():
             draw = self.draw(name, o, i)
             inputs = None if i <= self.rank else shared.setdefault(_family(name, i), tensor(draw.inputs))
             found[name] = inputs, tensor(draw.signs), draw.first
         return Projector(found, self.width)
 
-    def of(self, directions: Mapping[str, Any]) -> Float32s:
+    def of(self, directions: Mapping[str, Tensor]) -> Float32s:
         """Returns the sketches (k, width) of `directions` {layer: (k, o, i)}."""
         device = next(iter(directions.values())).device if directions else "cpu"
         shapes = {n: (d.shape[1], d.shape[2]) for n, d in directions.items()}
@@ -127,29 +130,30 @@ def _signs(generator: np.random.Generator, rows: int, columns: int) -> Int8s:
 class Projector:
     """The matrices of a projection for the layers of one model."""
 
-    draws: Mapping[str, tuple[Any, Any, int]]  # layer name → P or None where it is 1, signs, first bucket
+    # Layer name → P or None where it is 1, signs, first bucket.
+    draws: Mapping[str, tuple[Tensor | None, Tensor, int]]
     width: int
-    last: list[tuple[Any, Any, Any]] = field(default_factory=list)  # inputs, P and their product, of the layer before
+    last: list[tuple[Tensor, Tensor, Tensor]] = field(default_factory=list)  # inputs, P, product; of one layer
 
-    def zeros(self, rows: int, device: Any) -> Any:
+    def zeros(self, rows: int, device: Device) -> Tensor:
         """Returns (rows, width) to add sketches to."""
         import torch
 
         return torch.zeros(rows, self.width, device=device)
 
-    def add_linear(self, name: str, a: Any, b: Any, total: Any) -> None:
+    def add_linear(self, name: str, a: Tensor, b: Tensor, total: Tensor) -> None:
         """Adds the sketches of bᵀa, of `a` (b, t, i) and `b` (b, t, o), to `total`."""
         inputs, signs, first = self.draws[name]
         projected = a if inputs is None else self._projected(a, inputs)
         self._add(first, ghost.wide(b.mT @ projected) * signs, total)
 
-    def _projected(self, a: Any, inputs: Any) -> Any:
+    def _projected(self, a: Tensor, inputs: Tensor) -> Tensor:
         """Returns aP, which layers that see the same `a` through one P one after the other share."""
         if not (self.last and self.last[0][1] is inputs and _same(self.last[0][0], a)):
             self.last[:] = [(a, inputs, a @ inputs)]
         return self.last[0][2]
 
-    def add_table(self, name: str, tokens: Any, e: Any, total: Any) -> None:
+    def add_table(self, name: str, tokens: Tensor, e: Tensor, total: Tensor) -> None:
         """Adds the sketches of onehot(tokens)ᵀe, of `tokens` (b, t) and `e` (b, t, i), to `total`."""
         import torch
 
@@ -159,7 +163,7 @@ class Projector:
         places = tokens[..., None] * rank + torch.arange(first, first + rank, device=tokens.device)
         total.scatter_add_(1, places.flatten(1) % self.width, values.to(total.dtype))
 
-    def _add(self, first: int, signed: Any, total: Any) -> None:
+    def _add(self, first: int, signed: Tensor, total: Tensor) -> None:
         """Adds values (b, o, r), their signs on, to their buckets."""
         from torch.nn.functional import pad
 
@@ -167,7 +171,7 @@ class Projector:
         folded = pad(flat, (0, -flat.shape[1] % self.width)).view(len(flat), -1, self.width).sum(1)
         total += folded.roll(first, dims=1)
 
-    def of(self, directions: Mapping[str, Any]) -> Float32s:
+    def of(self, directions: Mapping[str, Tensor]) -> Float32s:
         """Returns the sketches (k, width) of `directions`."""
         some = next(iter(directions.values()), None)
         if some is None:
@@ -180,7 +184,7 @@ class Projector:
         return np.asarray(total.cpu().numpy())
 
 
-def _same(x: Any, y: Any) -> bool:
+def _same(x: Tensor, y: Tensor) -> bool:
     """Returns whether two tensors, both alive, are views of the same values."""
     return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
 
@@ -221,7 +225,7 @@ def cosines(codes: Int8s, directions: Float32s) -> Float32s:
     return found
 
 
-def _blocks(codes: Int8s) -> Iterator[tuple[slice, Any]]:
+def _blocks(codes: Int8s) -> Iterator[tuple[slice, Tensor]]:
     """Yields blocks of rows in float32."""
     import torch
 
@@ -230,7 +234,7 @@ def _blocks(codes: Int8s) -> Iterator[tuple[slice, Any]]:
         yield rows, torch.from_numpy(np.ascontiguousarray(codes[rows])).float()
 
 
-def _units(x: Any) -> Any:
+def _units(x: Tensor) -> Tensor:
     """Returns the rows of `x` at length 1; NaN for a row of zeros."""
     import torch
 

@@ -13,7 +13,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
 from scoring.core.ranks import spearman
+from scoring.core.types import JsonObject
 from scoring.lqs.config import DistillConfig
 
 Floats = npt.NDArray[np.float64]
@@ -109,7 +109,7 @@ class Distilled:
     landmarks: Floats  # (k, d + m) columns
     weights: Floats  # (k,)
     quantiles: Quantiles
-    card: dict[str, Any]
+    card: JsonObject
 
     def predict(self, features: Floats) -> Floats:
         """Returns (n,) scores of (n, d) features, on the scale of the scores that were fitted."""

@@ -1,15 +1,15 @@
 """Encoders and sequence classifiers by name, from safetensors or ONNX."""
 
 from pathlib import Path
-from typing import Any
 
 from scoring.models import first_token, onnx
 from scoring.models.config import Dtype
 from scoring.models.files import ONNX, resolve
 from scoring.models.load import load_config, load_model
+from scoring.models.types import Model
 
 
-def load_encoder(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+def load_encoder(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Model | onnx.OnnxModel:
     """Returns the bare transformer of model `name` in evaluation mode: tokens to hidden states.
 
     An ONNX file computes in its own types, whatever `dtype`.
@@ -21,7 +21,7 @@ def load_encoder(name: str, root: Path = Path(), *, dtype: Dtype = "float32") ->
     return load_model(AutoModel, name, root, spare="pooler.", dtype=dtype)
 
 
-def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Model | onnx.OnnxModel:
     """Returns the sequence classifier `name` in evaluation mode.
 
     An ONNX file computes in its own types, whatever `dtype`.
@@ -36,7 +36,7 @@ def load_classifier(name: str, root: Path = Path(), *, dtype: Dtype = "float32")
     return first_token.shortened(load_model(AutoModelForSequenceClassification, name, root, dtype=dtype))
 
 
-def _load_onnx(name: str, root: Path, output: onnx.Output) -> Any:
+def _load_onnx(name: str, root: Path, output: onnx.Output) -> onnx.OnnxModel:
     """Returns the ONNX model `name`, with as many threads as torch has."""
     import torch
 

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.models import windows
+from scoring.models.types import Backend, Encoding, Model, Tensor, Tokenizer
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+Forward = Callable[[Tensor, Tensor], Tensor]  # ids (b, t), mask (b, t) → values (b, k)
 
 PIECE_CHARS = 100_000
 _BATCH_CHARS = 2_000_000  # of one call: bounds the memory of the tokenizer's own records
@@ -32,7 +33,7 @@ def pieces(text: str, limit: int = PIECE_CHARS) -> list[str]:
     return [*found, text[start:]]
 
 
-def _encoded(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[Any]]:
+def _encoded(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[list[Encoding]]:
     """Yields, for each text, the records of its pieces."""
     backend, batch, chars = tokenizer.backend_tokenizer, list[list[str]](), 0
     for text in texts:
@@ -44,7 +45,7 @@ def _encoded(tokenizer: Any, texts: Sequence[str]) -> Iterator[list[Any]]:
     yield from _encode_batch(backend, batch)
 
 
-def _encode_batch(backend: Any, batch: list[list[str]]) -> Iterator[list[Any]]:
+def _encode_batch(backend: Backend, batch: list[list[str]]) -> Iterator[list[Encoding]]:
     flat = backend.encode_batch_fast([p for text in batch for p in text], add_special_tokens=False)
     position = 0
     for text in batch:
@@ -52,18 +53,18 @@ def _encode_batch(backend: Any, batch: list[list[str]]) -> Iterator[list[Any]]:
         position += len(text)
 
 
-def token_counts(tokenizer: Any, texts: Sequence[str]) -> list[int]:
+def token_counts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[int]:
     """Returns the number of tokens of each text, special tokens not counted."""
     return [sum(len(record) for record in records) for records in _encoded(tokenizer, texts)]
 
 
-def token_ids(tokenizer: Any, texts: Sequence[str]) -> Iterator[Ints]:
+def token_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> Iterator[Ints]:
     """Yields (n,) int32 token ids of each text, without special tokens and without a bound on n."""
     for records in _encoded(tokenizer, texts):
         yield np.concatenate([np.asarray(record.ids, np.int32) for record in records])
 
 
-def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
+def frame(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
     """Returns the ids of the special tokens that the model expects before and after a sequence."""
     backend = tokenizer.backend_tokenizer
     bare = backend.encode("a", add_special_tokens=False).ids
@@ -72,7 +73,7 @@ def frame(tokenizer: Any) -> tuple[list[int], list[int]]:
     return whole[:start], whole[start + len(bare) :]
 
 
-def max_window(tokenizer: Any, model: Any) -> int:
+def max_window(tokenizer: Tokenizer, model: Model) -> int:
     """Returns how many tokens of text the model can take at once, special tokens deducted."""
     before, after = frame(tokenizer)
     config = model.config
@@ -81,7 +82,9 @@ def max_window(tokenizer: Any, model: Any) -> int:
     return int(min(positions - offset, tokenizer.model_max_length)) - len(before) - len(after)
 
 
-def run_batched(forward: Callable[[Any, Any], Any], tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
+def run_batched(
+    forward: Callable[[Tensor, Tensor], Tensor], tokenizer: Tokenizer, found: Sequence[Ints], batch_tokens: int
+) -> Floats:
     """Returns (n, k) float32: `forward(ids (b, t), mask (b, t)) -> (b, k)` of every window, in their order.
 
     Windows of similar length go together, `batch_tokens` padded tokens at a time.
@@ -102,14 +105,14 @@ def run_batched(forward: Callable[[Any, Any], Any], tokenizer: Any, found: Seque
     return rows
 
 
-def _padded(rows: Sequence[Any], lengths: Longs, pad: int) -> tuple[Longs, Longs]:
+def _padded(rows: Sequence[npt.NDArray[np.integer]], lengths: Longs, pad: int) -> tuple[Longs, Longs]:
     mask = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(mask.shape, pad, np.int64)
     ids[mask] = np.concatenate(rows)
     return ids, mask.astype(np.int64)
 
 
-def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
+def embed(model: Model, tokenizer: Tokenizer, found: Sequence[Ints], batch_tokens: int) -> Floats:
     """Returns (n, d) float32 unit vectors: the mean of each window's hidden states, its padding masked out.
 
     The pooling of Sentence-BERT (Reimers and Gurevych 2019) as all-MiniLM-L6-v2's model card has it.
@@ -117,7 +120,7 @@ def embed(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) 
     return run_batched(partial(mean_pooled, model), tokenizer, found, batch_tokens)
 
 
-def mean_pooled(model: Any, ids: Any, mask: Any) -> Any:
+def mean_pooled(model: Model, ids: Tensor, mask: Tensor) -> Tensor:
     """Returns (b, d) unit vectors of (b, t) token ids: the mean of the hidden states where `mask` (b, t) is 1."""
     hidden = model(input_ids=ids, attention_mask=mask).last_hidden_state.float()
     weights = mask.unsqueeze(-1).to(hidden.dtype)
@@ -125,7 +128,7 @@ def mean_pooled(model: Any, ids: Any, mask: Any) -> Any:
     return mean / mean.norm(dim=1, keepdim=True).clamp_min(1e-12)
 
 
-def classify(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: int) -> Floats:
+def classify(model: Model, tokenizer: Tokenizer, found: Sequence[Ints], batch_tokens: int) -> Floats:
     """Returns (n, k) float32 probabilities of the labels of a sequence classifier; a regression's value, (n, 1).
 
     The labels of a multi-label classifier each have a probability of their own.
@@ -134,7 +137,7 @@ def classify(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: in
     if getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = tokenizer.pad_token_id or 0  # decoders look for the last token before the padding
 
-    def forward(ids: Any, mask: Any) -> Any:
+    def forward(ids: Tensor, mask: Tensor) -> Tensor:
         logits = model(input_ids=ids, attention_mask=mask).logits.float()
         if regression:
             return logits
@@ -143,6 +146,6 @@ def classify(model: Any, tokenizer: Any, found: Sequence[Ints], batch_tokens: in
     return run_batched(forward, tokenizer, found, batch_tokens)
 
 
-def is_multi_label(model: Any) -> bool:
+def is_multi_label(model: Model) -> bool:
     """Returns whether the labels of a classifier do not exclude each other, as its config says."""
     return getattr(model.config, "problem_type", None) == "multi_label_classification"

@@ -1,12 +1,13 @@
 """Classifiers that only use their first token: the last layer need not compute the others."""
 
 from functools import partial
-from typing import Any
+
+from scoring.models.types import Model, Module, Tensor
 
 _FAMILIES = ("Bert", "Roberta", "XLMRoberta")
 
 
-def shortened(model: Any) -> Any:
+def shortened(model: Model) -> Model:
     """Returns the same classifier, its last layer cut to the first token where the head reads no other.
 
     Values are equal but for rounding; of L layers nearly one is saved. Other families pass as they are.
@@ -18,7 +19,7 @@ def shortened(model: Any) -> Any:
     return model
 
 
-def _first_token(attention: Any, hidden: Any, mask: Any = None, **_: Any) -> tuple[Any, None]:
+def _first_token(attention: Module, hidden: Tensor, mask: Tensor | None = None, **_: object) -> tuple[Tensor, None]:
     """Returns (b, 1, d): the attention block of (b, t, d) hidden states for their first token.
 
     `mask` is (b, 1, t or 1, t), true or 0 where a token may be seen; None where all may.

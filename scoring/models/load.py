@@ -7,11 +7,14 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from scoring.core.errors import ConfigError, ToolError
 from scoring.models.config import Dtype, Wanted
 from scoring.models.files import GGUF, ONNX, onnx_home, resolve
+from scoring.models.types import ImageProcessor, Model, ModelConfig, Tokenizer
+
+T = TypeVar("T")
 
 _GGUF_NEEDS = ("gguf", "accelerate")
 _MASKED = ("ForMaskedLM", "ForPreTraining")
@@ -41,7 +44,7 @@ def use_threads(threads: int) -> None:
     os.environ.setdefault("RAYON_NUM_THREADS", str(threads))
 
 
-def load_tokenizer(name: str, root: Path = Path()) -> Any:
+def load_tokenizer(name: str, root: Path = Path()) -> Tokenizer:
     """Returns the fast tokenizer of model `name`, with neither truncation nor padding."""
     from transformers import AutoTokenizer
 
@@ -55,21 +58,21 @@ def load_tokenizer(name: str, root: Path = Path()) -> Any:
     return tokenizer
 
 
-def load_config(name: str, root: Path = Path()) -> Any:
+def load_config(name: str, root: Path = Path()) -> ModelConfig:
     """Returns the config of model `name`."""
     from transformers import AutoConfig
 
     return _load(AutoConfig.from_pretrained, name, root)
 
 
-def load_causal(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+def load_causal(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Model:
     """Returns the causal language model `name` in evaluation mode."""
     from transformers import AutoModelForCausalLM
 
     return load_model(AutoModelForCausalLM, name, root, dtype=dtype)
 
 
-def load_masked(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+def load_masked(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Model:
     """Returns the masked language model `name`, a BERT or one of its kin, in evaluation mode.
 
     Raises:
@@ -88,19 +91,19 @@ def is_masked(name: str, root: Path = Path()) -> bool:
     return any(kind.endswith(_MASKED) for kind in kinds)
 
 
-def load_reference(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Any:
+def load_reference(name: str, root: Path = Path(), *, dtype: Dtype = "float32") -> Model:
     """Returns the language model `name`, masked or causal as its config says, in evaluation mode."""
     return (load_masked if is_masked(name, root) else load_causal)(name, root, dtype=dtype)
 
 
-def load_image_processor(name: str, root: Path = Path()) -> Any:
+def load_image_processor(name: str, root: Path = Path()) -> ImageProcessor:
     """Returns what turns pictures into the pixel values that model `name` takes; it computes with Pillow and numpy."""
     from transformers import AutoImageProcessor
 
     return _load(AutoImageProcessor.from_pretrained, name, root, needs="preprocessor_config.json", backend="pil")
 
 
-def load_two_towers(name: str, root: Path = Path()) -> Any:
+def load_two_towers(name: str, root: Path = Path()) -> Model:
     """Returns the CLIP-like model `name`, one of texts and pictures in one space, in evaluation mode.
 
     Raises:
@@ -118,7 +121,7 @@ def load_two_towers(name: str, root: Path = Path()) -> Any:
     return model
 
 
-def load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Any:
+def load_model(kind: type[Model], name: str, root: Path, *, spare: str = "", dtype: Dtype = "float32") -> Model:
     """Returns model `name` as a `kind` of transformers, in evaluation mode, its weights as `dtype`.
 
     Raises:
@@ -144,7 +147,7 @@ def load_model(kind: Any, name: str, root: Path, *, spare: str = "", dtype: Dtyp
     return model.eval()
 
 
-def _load(from_pretrained: Callable[..., Any], name: str, root: Path, *, needs: str = "", **options: Any) -> Any:
+def _load(from_pretrained: Callable[..., T], name: str, root: Path, *, needs: str = "", **options: object) -> T:
     from transformers.utils import logging
 
     logging.set_verbosity_error()

@@ -6,17 +6,22 @@ exports on Hugging Face. Needs the extra `onnx`.
 
 import importlib.util
 import mmap
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.core.errors import ConfigError, ToolError
+from scoring.models.types import ModelConfig, Tensor
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 Output = Literal["last_hidden_state", "logits"]
-Ints = npt.NDArray[np.integer[Any]]
+Ints = npt.NDArray[np.integer]
 
 _RANKS = {"last_hidden_state": 3, "logits": 2}
 _MADE = ("token_type_ids", "position_ids")  # inputs that follow from the mask
@@ -25,7 +30,7 @@ _DYNAMIC = (b"DynamicQuantizeLinear", b"DynamicQuantizeMatMul", b"QAttention")  
 _REMEDY = "re-export it with the inputs input_ids and attention_mask, both with dynamic axes (docs/quality.md)"
 
 
-def load(path: Path, config: Any, output: Output, threads: int) -> "OnnxModel":
+def load(path: Path, config: ModelConfig, output: Output, threads: int) -> "OnnxModel":
     """Returns the model in `path`, which computes `output` with `threads` threads.
 
     Raises:
@@ -44,7 +49,7 @@ def _scales_by_batch(path: Path) -> bool:
         return any(data.find(operator) >= 0 for operator in _DYNAMIC)
 
 
-def _session(path: Path, threads: int) -> Any:
+def _session(path: Path, threads: int) -> "InferenceSession":
     if importlib.util.find_spec("onnxruntime") is None:
         raise ToolError("onnxruntime is not installed", where=str(path), remedy="pip install 'gradsift[onnx]'")
     import onnxruntime
@@ -62,7 +67,7 @@ def _session(path: Path, threads: int) -> Any:
         raise ToolError(f"cannot load the ONNX file: {what}", where=str(path), remedy=remedy) from error
 
 
-def _check_inputs(session: Any, path: Path) -> None:
+def _check_inputs(session: "InferenceSession", path: Path) -> None:
     inputs = {i.name: i for i in session.get_inputs()}
     missing = [n for n in _NEEDED if n not in inputs]
     unknown = sorted(set(inputs) - {*_NEEDED, *_MADE})
@@ -72,7 +77,7 @@ def _check_inputs(session: Any, path: Path) -> None:
             raise ToolError(f"the ONNX model {what} {', '.join(names)}", where=str(path), remedy=_REMEDY)
 
 
-def _named(session: Any, config: Any, output: Output, path: Path) -> str:
+def _named(session: "InferenceSession", config: ModelConfig, output: Output, path: Path) -> str:
     """Returns the name of the output that is `output`: by name, else the only one of its rank."""
     outputs = {o.name: o.shape for o in session.get_outputs()}
     fitting = [n for n, shape in outputs.items() if len(shape) == _RANKS[output]]
@@ -93,15 +98,17 @@ class OnnxModel:
     Rows go through it `alone` where a batch would change their numbers: no score may depend on company.
     """
 
-    def __init__(self, session: Any, config: Any, output: Output, name: str, *, where: str, alone: bool) -> None:
+    def __init__(
+        self, session: "InferenceSession", config: ModelConfig, output: Output, name: str, *, where: str, alone: bool
+    ) -> None:
         self.config, self.output, self.where, self.alone = config, output, where, alone
         self._session, self._name = session, name
         self._types = {i.name: np.int32 if "int32" in i.type else np.int64 for i in session.get_inputs()}
 
-    def __call__(self, *, input_ids: Any, attention_mask: Any) -> SimpleNamespace:
+    def __call__(self, *, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
         return SimpleNamespace(**{self.output: self.forward(input_ids, attention_mask)})
 
-    def forward(self, ids: Any, mask: Any) -> Any:
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Returns (b, t, d) hidden states or (b, k) logits as a float32 tensor, of (b, t) tensors of integers.
 
         Raises:
@@ -116,7 +123,7 @@ class OnnxModel:
             raise ToolError(what, where=self.where, remedy="use the float32 model, or another model")
         return torch.from_numpy(values.astype(np.float32, copy=False))
 
-    def _alone(self, ids: Ints, mask: Ints) -> npt.NDArray[Any]:
+    def _alone(self, ids: Ints, mask: Ints) -> npt.NDArray[np.generic]:
         """Returns the values of rows that go one by one, without their padding, which is filled with zeros."""
         lengths = mask.sum(axis=1)
         rows = [self._run(ids[k : k + 1, :t], mask[k : k + 1, :t])[0] for k, t in enumerate(lengths)]
@@ -127,7 +134,7 @@ class OnnxModel:
             values[k, :t] = rows[k]
         return values
 
-    def _run(self, ids: Ints, mask: Ints) -> npt.NDArray[Any]:
+    def _run(self, ids: Ints, mask: Ints) -> npt.NDArray[np.generic]:
         feed = _feed(ids, mask, self._types)
         try:
             return self._session.run([self._name], feed)[0]
@@ -136,7 +143,7 @@ class OnnxModel:
             raise ToolError(what, where=self.where, remedy=_REMEDY) from error
 
 
-def _feed(ids: Ints, mask: Ints, types: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
+def _feed(ids: Ints, mask: Ints, types: Mapping[str, type[np.integer]]) -> dict[str, npt.NDArray[np.generic]]:
     """Returns the inputs that the model names, padding at the end of a row."""
     positions = np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
     known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids), "position_ids": positions}

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +19,13 @@ import numpy.typing as npt
 from scoring.core.errors import ToolError
 from scoring.core.files import write_atomic, write_json
 from scoring.core.ranks import spearman
+from scoring.core.types import JsonObject
 from scoring.models import encoders
 from scoring.models import files as model_files
 from scoring.models import onnx as onnx_models
+from scoring.models.types import Model, Tensor
 
-Scores = npt.NDArray[np.floating[Any]]
+Scores = npt.NDArray[np.floating]
 
 FLOAT, INT8 = "model.onnx", "model.int8.onnx"
 CARD = "model.int8.json"
@@ -57,7 +58,7 @@ def export(name: str, root: Path, folder: Path, *, classifier: bool) -> Path:
     return path
 
 
-def _check_same(model: Any, path: Path, output: onnx_models.Output, name: str) -> None:
+def _check_same(model: Model, path: Path, output: onnx_models.Output, name: str) -> None:
     """Raises where the exported model gives other numbers for a padded batch."""
     import torch
 
@@ -81,7 +82,7 @@ def _check_packages(name: str) -> None:
         raise ToolError(what, where=name, remedy="pip install 'gradsift[onnx]'")
 
 
-def _write(model: Any, output: str, path: str) -> None:
+def _write(model: Model, output: str, path: str) -> None:
     """Writes the traced model, its attention and its norms fused where ONNX Runtime knows their pattern."""
     from onnxruntime.transformers import optimizer
 
@@ -106,7 +107,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _trace(model: Any, output: str, path: str) -> None:
+def _trace(model: Model, output: str, path: str) -> None:
     import torch
 
     class Plain(torch.nn.Module):  # tensors in, a tensor out
@@ -114,7 +115,7 @@ def _trace(model: Any, output: str, path: str) -> None:
             super().__init__()
             self.model = model
 
-        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+        def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
             return self.model(input_ids=input_ids, attention_mask=attention_mask)[output]
 
     ids = torch.ones((2, 8), dtype=torch.int64)
@@ -158,7 +159,7 @@ def agreement(wanted: Scores, found: Scores, min_quality: float) -> dict[str, fl
 
 def export_int8(
     name: str, root: Path, folder: Path, *, score: Callable[[str], Scores], classifier: bool, min_quality: float
-) -> dict[str, Any]:
+) -> JsonObject:
     """Writes `folder`/model.int8.onnx beside the float32 export of `name`; returns their agreement, its card.
 
     `score(model)` gives the (n,) scores of some rows by the model of that name, in torch or ONNX.

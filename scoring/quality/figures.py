@@ -1,10 +1,10 @@
 """How well a quality head does on rows that it has not seen: against length alone, by group, at equal length."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from scoring.core.types import JsonObject
 from scoring.quality.head import Bools, Doubles, Fitted, Ints, Labelled
 
 _CALIBRATION_BINS = 10
@@ -12,7 +12,7 @@ _MIN_GROUP = 8  # rows of each class that a domain or language needs for figures
 _STRATA = 5  # of length
 
 
-def figures(fitted: Fitted, good: Bools, chars: Doubles, groups: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def figures(fitted: Fitted, good: Bools, chars: Doubles, groups: Mapping[str, Sequence[str]]) -> JsonObject:
     """Returns the figures on unseen rows: all metrics of each way, its AUC among rows of similar length and by group.
 
     `groups` name the rows' domain, language and so on; one with fewer than 8 rows of a class is left out.

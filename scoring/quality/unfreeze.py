@@ -6,7 +6,7 @@ away: what scores rows is fitted afterwards, as on any encoder.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scoring.core.errors import ConfigError
 from scoring.models import encoding
 from scoring.models.encoding import Ints
+from scoring.models.types import Model, Module, Tensor, Tokenizer
 from scoring.quality import head as quality_head
 from scoring.quality.head import Bools
 
@@ -29,7 +30,7 @@ _MEASURED_TOKENS = 4096  # padded tokens per batch of the frozen embeddings
 Floats = npt.NDArray[np.float32]
 
 
-def layers_of(model: Any, name: str) -> Sequence[Any]:
+def layers_of(model: Model, name: str) -> Sequence[Module]:
     """Returns the transformer layers of `model`, the first one first.
 
     Raises:
@@ -49,7 +50,7 @@ def layers_of(model: Any, name: str) -> Sequence[Any]:
     )
 
 
-def last_layers(model: Any, name: str, count: int) -> list[Any]:
+def last_layers(model: Model, name: str, count: int) -> list[Module]:
     """Returns the last `count` transformer layers of `model`.
 
     Raises:
@@ -66,9 +67,9 @@ def last_layers(model: Any, name: str, count: int) -> list[Any]:
 
 
 def train(
-    model: Any,
-    tokenizer: Any,
-    layers: Sequence[Any],
+    model: Model,
+    tokenizer: Tokenizer,
+    layers: Sequence[Module],
     found: Sequence[Ints],
     good: Bools,
     *,
@@ -95,20 +96,20 @@ def train(
 class _Task(NamedTuple):
     """What is trained, and the windows that it learns from."""
 
-    model: Any
-    tokenizer: Any
-    head: Any
+    model: Model
+    tokenizer: Tokenizer
+    head: Module
     found: Sequence[Ints]
     good: Bools
 
-    def loss(self, rows: npt.NDArray[np.int64]) -> Any:
+    def loss(self, rows: npt.NDArray[np.int64]) -> Tensor:
         """Returns the mean loss of the windows `rows`."""
         good = self.good[rows]
         weights = 0.5 / np.where(good, self.good.mean(), 1 - self.good.mean())
         return _loss(self.model, self.tokenizer, self.head, [self.found[k] for k in rows], good, weights)
 
 
-def _run(task: _Task, own: Sequence[Any], seed: int, say: Callable[[str], None]) -> None:
+def _run(task: _Task, own: Sequence[Tensor], seed: int, say: Callable[[str], None]) -> None:
     """Trains the parameters `own` of the encoder, and the head."""
     import torch
 
@@ -128,7 +129,7 @@ def _run(task: _Task, own: Sequence[Any], seed: int, say: Callable[[str], None])
         say(f"quality: epoch {epoch + 1} of {EPOCHS}, loss {np.mean(losses):.3f}")
 
 
-def _first_head(model: Any, tokenizer: Any, found: Sequence[Ints], good: Bools) -> Any:
+def _first_head(model: Model, tokenizer: Tokenizer, found: Sequence[Ints], good: Bools) -> Module:
     """Returns the regression on the frozen embeddings as a layer (d → 1)."""
     import torch
 
@@ -153,7 +154,9 @@ def _batches(n: int, seed: int, epoch: int) -> Iterator[npt.NDArray[np.int64]]:
         yield order[start : start + _BATCH_ROWS]
 
 
-def _loss(model: Any, tokenizer: Any, head: Any, found: Sequence[Ints], good: Bools, weights: npt.NDArray) -> Any:
+def _loss(
+    model: Model, tokenizer: Tokenizer, head: Module, found: Sequence[Ints], good: Bools, weights: npt.NDArray
+) -> Tensor:
     import torch
 
     before, after = encoding.frame(tokenizer)

@@ -6,7 +6,8 @@ in the weights' own type.
 """
 
 from collections.abc import Sequence
-from typing import Any
+
+from scoring.models.types import Tensor
 
 MOMENTUM = 0.95
 _STEPS = 5  # of the Newton-Schulz iteration
@@ -16,7 +17,7 @@ _A, _B, _C = 3.4445, -4.7750, 2.0315  # its coefficients, Jordan's: they bring s
 class Muon:
     """Steps the matrices `weights` (o, i) along their gradients' momentum, all singular values made about 1."""
 
-    def __init__(self, weights: Sequence[Any]) -> None:
+    def __init__(self, weights: Sequence[Tensor]) -> None:
         import torch
 
         self._weights = list(weights)
@@ -33,7 +34,7 @@ class Muon:
                 weight.add_(update, alpha=-rate * max(1.0, weight.shape[0] / weight.shape[1]) ** 0.5)
 
 
-def orthogonal(matrix: Any) -> Any:
+def orthogonal(matrix: Tensor) -> Tensor:
     """Returns U·S·Vᵀ of a matrix U·Σ·Vᵀ, S between about 0.7 and 1.2; zeros of zeros."""
     tall = matrix.shape[0] > matrix.shape[1]
     x = matrix.T if tall else matrix

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from scoring.core import files
 from scoring.core.errors import ConfigError
 from scoring.gradients.losses import padded, row_losses
 from scoring.models.config import MIN_TOKENS
+from scoring.models.types import Model, Tensor, Tokenizer
 from scoring.reference.config import ReferenceConfig
 from scoring.reference.muon import Muon
 
@@ -33,7 +33,7 @@ def split(texts: Sequence[str]) -> tuple[list[str], list[str]]:
     return [t for t, h in zip(texts, held, strict=True) if not h], [t for t, h in zip(texts, held, strict=True) if h]
 
 
-def train_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
+def train_tokenizer(texts: Sequence[str], vocabulary: int) -> Tokenizer:
     """Returns a byte-level BPE tokenizer of at most `vocabulary` tokens: the same for the same texts."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -51,7 +51,7 @@ def train_tokenizer(texts: Sequence[str], vocabulary: int) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=_PAD, eos_token=_EOS)
 
 
-def new_model(config: ReferenceConfig, tokenizer: Any) -> Any:
+def new_model(config: ReferenceConfig, tokenizer: Tokenizer) -> Model:
     """Returns an untrained Llama of the sizes of `config`, its weights drawn from the seed."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -74,7 +74,7 @@ def new_model(config: ReferenceConfig, tokenizer: Any) -> Any:
         return LlamaForCausalLM(sizes)
 
 
-def chunks(tokenizer: Any, texts: Sequence[str], context: int) -> list[Chunks]:
+def chunks(tokenizer: Tokenizer, texts: Sequence[str], context: int) -> list[Chunks]:
     """Returns the tokens of each text and an end token, in pieces of `context`; texts of no token are left out."""
     found: list[Chunks] = []
     for record in tokenizer.backend_tokenizer.encode_batch_fast(list(texts), add_special_tokens=False):
@@ -101,7 +101,7 @@ def batches(texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[list[S
         epoch += 1
 
 
-def train(model: Any, texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[float]:
+def train(model: Model, texts: Sequence[Chunks], config: ReferenceConfig) -> Iterator[float]:
     """Yields the training loss of each step, after the step: linear warm-up, cosine decay.
 
     The matrices of the blocks are trained by Muon, what is left by AdamW.
@@ -134,7 +134,7 @@ def train(model: Any, texts: Sequence[Chunks], config: ReferenceConfig) -> Itera
         yield loss.item()
 
 
-def _split(model: Any) -> tuple[list[Any], list[Any]]:
+def _split(model: Model) -> tuple[list[Tensor], list[Tensor]]:
     """Returns the matrices of the transformer blocks, and all other parameters."""
     matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]
     known = set(matrices)
@@ -152,7 +152,7 @@ def _rate(step: int, steps: int) -> float:
     return _FINAL_RATIO + (1 - _FINAL_RATIO) * 0.5 * (1 + math.cos(math.pi * progress))
 
 
-def mean_loss(model: Any, texts: Sequence[Chunks]) -> float:
+def mean_loss(model: Model, texts: Sequence[Chunks]) -> float:
     """Returns the mean loss of the first piece of each text."""
     import torch
 
@@ -183,7 +183,7 @@ def deterministic() -> Iterator[None]:
         torch.use_deterministic_algorithms(before)
 
 
-def save_checkpoint(folder: Path, model: Any, tokenizer: Any) -> None:
+def save_checkpoint(folder: Path, model: Model, tokenizer: Tokenizer) -> None:
     """Writes `folder` whole or not at all: a model folder that transformers loads by its path.
 
     Raises:

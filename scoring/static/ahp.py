@@ -1,7 +1,7 @@
 """The analytic hierarchy process (Saaty 1980): pairwise judgements in, weights and their consistency out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,7 @@ def require_consistent(matrix: Floats, names: Sequence[str], *, max_ratio: float
     return found
 
 
-def _advice(judgement: Judgement, names: Sequence[Any]) -> str:
+def _advice(judgement: Judgement, names: Sequence[object]) -> str:
     pair = f"{names[judgement.row]} against {names[judgement.column]}"
     return f"{pair} is {judgement.value:.4g}, a consistent value is {judgement.consistent:.3g}"
 

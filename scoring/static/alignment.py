@@ -1,21 +1,26 @@
 """How well a caption fits its picture: the cosine of their vectors in a CLIP-like model (docs/scoring.md)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.core.errors import ConfigError
 from scoring.models import load as models
+from scoring.models.types import ImageProcessor, Model, Tensor, Tokenizer
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 BATCH = 16  # texts or pictures through the model at a time
 CHARS_PER_TOKEN = 32  # what lies beyond is cut by the tokenizer anyway
 MAX_TEXT_TOKENS = 64  # where the model's config sets no bound
 
+T = TypeVar("T")
 Vectors = npt.NDArray[np.float32]
 
 
@@ -23,16 +28,16 @@ Vectors = npt.NDArray[np.float32]
 class Aligner:
     """A loaded CLIP-like model, and what turns texts and pictures into its inputs."""
 
-    model: Any
-    tokenizer: Any
-    processor: Any
+    model: Model
+    tokenizer: Tokenizer
+    processor: ImageProcessor
     max_tokens: int
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """Returns (n, d) unit vectors of `texts`, each cut to the model's length."""
         return _all(self._texts(batch) for batch in _batches(texts))
 
-    def pictures(self, pictures: Iterable[Any]) -> Vectors:
+    def pictures(self, pictures: Iterable["Image"]) -> Vectors:
         """Returns (n, d) unit vectors of Pillow pictures, of which one batch is held at a time."""
         return _all(self._pictures(batch) for batch in _batches(pictures))
 
@@ -44,7 +49,7 @@ class Aligner:
         )  # fmt: skip
         return _units(self.model.get_text_features, tokens)
 
-    def _pictures(self, pictures: list[Any]) -> Vectors:
+    def _pictures(self, pictures: list["Image"]) -> Vectors:
         return _units(self.model.get_image_features, self.processor(images=pictures, return_tensors="pt"))
 
 
@@ -73,7 +78,7 @@ def cosines(texts: Vectors, pictures: Vectors, owners: Sequence[int]) -> npt.NDA
     return np.divide(sums, counts, out=np.full(len(texts), np.nan), where=counts > 0)
 
 
-def _batches(items: Iterable[Any]) -> Iterator[list[Any]]:
+def _batches(items: Iterable[T]) -> Iterator[list[T]]:
     left = iter(items)
     while batch := list(islice(left, BATCH)):
         yield batch
@@ -84,7 +89,7 @@ def _all(parts: Iterable[Vectors]) -> Vectors:
     return np.concatenate(found) if found else np.zeros((0, 0), np.float32)
 
 
-def _units(features: Any, inputs: Any) -> Vectors:
+def _units(features: Callable[..., Tensor], inputs: Mapping[str, Tensor]) -> Vectors:
     """Returns the unit vectors (b, d) that `features` gives for `inputs`."""
     import torch
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +54,9 @@ def _fold(point: int) -> int:
 
 
 @kernel
-def _search(points: Points, sizes: Ints, phrases: Points, starts: Ints, keys: Any) -> npt.NDArray[np.bool_]:
+def _search(
+    points: Points, sizes: Ints, phrases: Points, starts: Ints, keys: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
     found, begin = np.zeros(len(sizes), np.bool_), 0
     for text in range(len(sizes)):
         end, key = begin + sizes[text], 0
