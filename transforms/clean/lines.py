@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from transforms.core import schemas, sealed
+from scoring.core.arrays import Array
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
 from transforms.text.lines import Segments, hash_lines, remove_lines
@@ -37,8 +38,6 @@ BOILERPLATE = pa.schema(
 # Of one part: every line and paragraph of its kept rows, and in how many of them it stands.
 LINE_KEYS = pa.schema([("key", pa.uint64()), ("rows", pa.int32())])
 MAX_EXAMPLE_CHARS = 200
-
-Array = np.ndarray[Any, Any]
 
 
 class Boilerplate(NamedTuple):

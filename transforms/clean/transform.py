@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.arrays import Array
 from transforms.clean import lines
 from transforms.clean.config import CleanConfig
 from transforms.core import schemas
@@ -50,7 +51,6 @@ REASONS: Mapping[str, str] = {
 
 _LANGUAGE = ("language", "language_score", "languages", "mixed_language")  # of texts that have words
 
-Array = np.ndarray[Any, Any]
 Flags = dict[str, Array]  # reason code → (rows,) bool
 
 

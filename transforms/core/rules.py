@@ -8,6 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -21,14 +23,14 @@ class Rule:
     sentence: str  # what it means, for a person
     origin: str = "gradsift"  # who published it
 
-    def limit(self, params: Any) -> float:
+    def limit(self, params: object) -> float:
         """Returns the threshold in `params` (a config object or a nested mapping); NaN if there is none."""
         found = params
         for key in self.threshold.split("."):
             found = _get(found, key)
         return math.nan if found is None else float(found)
 
-    def is_on(self, params: Any) -> bool:
+    def is_on(self, params: object) -> bool:
         """Returns whether the rule drops rows: it has a threshold, and its family is not switched off."""
         *path, _ = self.threshold.split(".")
         found = params
@@ -36,17 +38,17 @@ class Rule:
             found = _get(found, key)
         return _get(found, "drop") is not False and not math.isnan(self.limit(params))
 
-    def drops(self, values: "np.ndarray[Any, Any]", params: Any) -> "np.ndarray[Any, Any]":
+    def drops(self, values: Array, params: object) -> Array:
         """Returns (n,) bool: which of `values` (n,) fail; null (NaN) values never fail, nor any at a NaN limit."""
         limit = self.limit(params)
         return values < limit if self.bound == "min" else values > limit
 
 
-def _get(section: Any, key: str) -> Any:
+def _get(section: object, key: str) -> Any:
     return section.get(key) if isinstance(section, Mapping) else getattr(section, key, None)
 
 
-def verdict(failed: Mapping[str, "np.ndarray[Any, Any]"], rows: int) -> tuple[pa.Array, pa.Array]:
+def verdict(failed: Mapping[str, Array], rows: int) -> tuple[pa.Array, pa.Array]:
     """Returns `(kept, reasons)` from (n,) bool arrays keyed by reason code, codes in the mapping's order."""
     codes: Sequence[str] = list(failed)
     matrix = np.stack([failed[c] for c in codes]) if codes else np.zeros((0, rows), bool)

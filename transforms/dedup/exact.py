@@ -5,12 +5,12 @@ number of its part, in the order of names, and its place there.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.arrays import Array
 from transforms.core import schemas
 from transforms.core.parts import Part, Reads
 
@@ -20,7 +20,6 @@ REASONS = {
     "duplicate_near": "near duplicate: a row with almost the same text is kept",
 }
 
-Array = np.ndarray[Any, Any]
 
 _SURVIVOR = ("survivor", "survivor_ref")
 SURVIVORS = pa.schema([("key", pa.binary()), ("survivor", pa.string()), ("survivor_ref", pa.int64())])

@@ -7,19 +7,16 @@ own: a permutation of the shingles by all 64 bits of their hashes, in arithmetic
 A band is the 64-bit hash of its rows. Broder 1997; Leskovec, Rajaraman, Ullman, Mining of Massive Datasets, 3.4.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import point as decode
 from transforms.text.keys import tables as key_tables
 from transforms.text.keys.kernels import ONES, Bits, bytes_before, load, mixed
 from transforms.text.keys.tables import MARK, UNSPACED
 from transforms.text.utf8 import buffers
-
-Array = np.ndarray[Any, Any]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _SPACE = 32

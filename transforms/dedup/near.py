@@ -8,12 +8,13 @@ the rows are cut into parts or ordered in them. docs/decisions/007-near-duplicat
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.arrays import Array
 from transforms.core import arrow_files
 from transforms.core.parts import Reads
 from transforms.dedup import minhash, near_kernel
@@ -22,7 +23,6 @@ from transforms.text.keys.keys import key_texts
 
 TEXTS: Reads = {"samples": ["modality"], "clean": ["clean_text", "kept"]}
 
-Array = np.ndarray[Any, Any]
 
 NEAR = pa.schema([("ref", pa.int64()), ("matched_id", pa.string()), ("similarity", pa.float64())])
 _ROW_BITS = 32  # of a ref

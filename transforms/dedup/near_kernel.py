@@ -1,12 +1,7 @@
 """Kernels over rows that share a band: which are connected, and which of them duplicate a better row."""
 
-from typing import Any
-
-import numpy as np
-
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
-
-Array = np.ndarray[Any, Any]
 
 
 @kernel

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.arrays import Array
 from transforms.core import arrow_files
 from transforms.core.arrow_files import SUFFIX
 from transforms.core.parts import Part, Task, digest, read_columns
@@ -128,7 +129,7 @@ class FindCopies(beam.PTransform):
         arrow_files.write_scratch(self.corpus.file("bands", f"{number:03d}-{which:04d}"), near.shared(hashes, refs))
         return item
 
-    def _hashes(self, number: int, column: int, which: int) -> tuple[near.Array, near.Array]:
+    def _hashes(self, number: int, column: int, which: int) -> tuple[Array, Array]:
         """Returns one band of those rows of a part that survive so far, of one slice of hashes: hashes and refs."""
         signed = arrow_files.read(self.corpus.file("signatures", self.corpus.names[number]))
         settled = arrow_files.read(self.corpus.file("settled", self.corpus.names[number]))

@@ -1,16 +1,13 @@
 """Kernels on the bytes of one text: its code points, their number, the hash of a stretch of them."""
 
-from typing import Any
-
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.tables import BLANK
 
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 SEED = np.uint64(0x243F6A8885A308D3)
-
-Array = np.ndarray[Any, Any]
 
 
 @kernel
@@ -35,7 +32,7 @@ def mixed(state: int, value: int) -> int:
 
 
 @kernel
-def avalanche(state: Any) -> Any:
+def avalanche(state: np.uint64) -> np.uint64:
     """Returns a uint64 in which every bit depends on every bit of `state` (the last step of SplitMix64)."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

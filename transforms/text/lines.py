@@ -9,11 +9,12 @@ Hashes are the same on every machine. Of a billion distinct lines a given one sh
 probability 5e-11.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import avalanche
 from transforms.text.utf8 import own_buffers
@@ -22,7 +23,8 @@ _K1 = np.uint64(0x9E3779B97F4A7C15)
 _DOCUMENT, _PARAGRAPH = np.uint64(0x13198A2E03707344), np.uint64(0x243F6A8885A308D3)  # seeds: other hashes than lines'
 _LINE, _ZERO, _SPACE = np.uint64(0x452821E638D01377), np.uint64(0), np.uint64(32)
 
-Array = np.ndarray[Any, Any]
+
+Triple = tuple[Array, Array, Array]  # of `Segments`
 
 
 class Segments(NamedTuple):
@@ -42,7 +44,7 @@ class Hashed(NamedTuple):
 
 
 @kernel
-def _folded(state: Any, value: Any) -> Any:
+def _folded(state: np.uint64, value: np.uint64) -> np.uint64:
     """Returns the hash of a sequence from the hash of what came before and the next value (FNV-1a's step)."""
     return (state ^ value) * _K1
 
@@ -73,7 +75,7 @@ def _blank_bytes(data: Array, at: int) -> int:
 
 
 @kernel
-def _line(data: Array, at: int, stop: int) -> tuple[Any, int, int]:
+def _line(data: Array, at: int, stop: int) -> tuple[np.uint64, int, int]:
     """Returns (hash, characters, end) of the line that begins at `at`; 0 characters if it is blank."""
     state, chars, gap = _LINE, 0, False
     while at < stop:
@@ -105,7 +107,7 @@ def _after(data: Array, end: int, stop: int) -> int:
 
 
 @kernel
-def _hash_all(data: Array, offsets: Array, live: Array, lines: Any, paragraphs: Any, documents: Array) -> None:
+def _hash_all(data: Array, offsets: Array, live: Array, lines: Triple, paragraphs: Triple, documents: Array) -> None:
     hashes, chars, starts = lines
     found, sizes, begins = paragraphs
     n = m = 0
@@ -148,7 +150,7 @@ def _cut(segments: Segments) -> Segments:
 
 
 @kernel
-def holds(values: Array, low: int, high: int, wanted: Any) -> bool:
+def holds(values: Array, low: int, high: int, wanted: np.uint64) -> bool:
     """Returns whether the ascending `values[low:high]` hold `wanted`."""
     end = high
     while low < high:

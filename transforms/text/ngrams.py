@@ -5,14 +5,11 @@ left over: `at` (k,), ascending; `ids` (k,) names the n-gram that begins there, 
 `ends` (w + 1,) are the characters before each token. The arrays are those of a `Sheet`; `tallies` are the counts.
 """
 
-from typing import Any
-
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.scan import table_size
-
-Array = np.ndarray[Any, Any]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

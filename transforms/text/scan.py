@@ -5,10 +5,11 @@ hashes: in a text of a million distinct words two of them collide with probabili
 Two other places define a word otherwise, on purpose: docs/decisions/013-three-words.md.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import characters, few_characters, hashed, point
 from transforms.text.tables import (
@@ -34,7 +35,6 @@ ENDS = 8  # the token is one mark that ends sentences
 
 _NEWLINE = 10
 
-Array = np.ndarray[Any, Any]
 _NO_CUTS = np.zeros(0, np.int64)
 
 

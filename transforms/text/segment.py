@@ -4,19 +4,19 @@ Without a dictionary every letter is a word, on every machine; with one, words a
 dictionaries find (UAX #29, tailored), and change with its version.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.arrays import Array
 from scoring.core.errors import ToolError
 from transforms.text.rules.config import Words
 from transforms.text.utf8 import buffers
 from transforms.text.words import UNSPACED
 
-Array = np.ndarray[Any, Any]
+Breaker = Callable[[str], Iterable[str]]
 
 _LETTERS = "[" + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in UNSPACED) + "]"
 
@@ -36,7 +36,7 @@ def cuts(texts: pa.LargeStringArray, words: Words) -> Array:
     return np.array(found or [-1], np.int64)  # never empty: letters that are no word of any row stay together
 
 
-def _begins(text: str, breaker: Any) -> Iterator[int]:
+def _begins(text: str, breaker: Breaker) -> Iterator[int]:
     """Yields the byte at which each word of `text` begins."""
     at = 0
     for word in breaker(text):
@@ -44,7 +44,7 @@ def _begins(text: str, breaker: Any) -> Iterator[int]:
         at += len(word.encode())
 
 
-def _breaker() -> Any:
+def _breaker() -> Breaker:
     try:
         from icu4py.breakers import WordBreaker
         from icu4py.locale import Locale

@@ -6,10 +6,10 @@ Sentence terminals: Unicode 16, PropList.txt, Sentence_Terminal, with the Khmer 
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.table_cache import kept
 from transforms.text.words import INVISIBLE, RUNS, punctuation
 from transforms.text.words import UNSPACED as UNSPACED_RANGES
@@ -44,8 +44,6 @@ _TERMINALS = (
     (0x11A42, 0x11A43), (0x11A9B, 0x11A9C), (0x11C41, 0x11C42), (0x11EF7, 0x11EF8), (0x11F43, 0x11F44),
     (0x16A6E, 0x16A6F), 0x16AF5, (0x16B37, 0x16B38), 0x16B44, (0x16D6E, 0x16D6F), 0x16E98, 0x1BC9F, 0x1DA88,
 )  # fmt: skip
-
-Array = np.ndarray[Any, Any]
 
 
 @cache

@@ -1,11 +1,11 @@
 """The bytes of an Arrow string array, in the form kernels take."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-Array = np.ndarray[Any, Any]
+from scoring.core.arrays import Array
 
 
 class Buffers(NamedTuple):

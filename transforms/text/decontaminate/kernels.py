@@ -4,10 +4,9 @@ The hash of an n-gram is a polynomial in the hashes of its words, so with the po
 n-gram of any length costs one multiplication.
 """
 
-from typing import Any
-
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import avalanche, point
 from transforms.text.tables import MARK, UNSPACED, WORD
@@ -17,17 +16,19 @@ _BASE = np.uint64(0xD6E8FEB86659FD93)  # odd
 _ZERO, _ONE, _THREE, _SEVEN = np.uint64(0), np.uint64(1), np.uint64(3), np.uint64(7)
 CASED = 0x20000  # no letter above it has case
 
-Array = np.ndarray[Any, Any]
+Letters = tuple[Array, Array]  # kind and lower case by code point
+Searched = tuple[Array, Array, Array, Array, Array, Array, np.uint64]  # the arrays of an `Index`, and its shift
+Triple = tuple[Array, Array, Array]
 
 
 @kernel
-def _prefixes(data: Array, at: int, stop: int, letters: Any, out: Array) -> int:
+def _prefixes(data: Array, at: int, stop: int, letters: Letters, out: Array) -> int:
     """Fills `out` with the polynomial of the first k words, k = 0, 1, …; returns how many words there are."""
     table, lower = letters
     words, state, alone = 0, _ZERO, False
     out[0] = _ZERO
     while at < stop:
-        char: Any = data[at]
+        char = data[at]
         if char < 0x80:
             at += 1
         else:
@@ -52,13 +53,13 @@ def _prefixes(data: Array, at: int, stop: int, letters: Any, out: Array) -> int:
 
 
 @kernel
-def _letter(state: Any, char: Any) -> Any:
+def _letter(state: np.uint64, char: int) -> np.uint64:
     """Returns the hash of a word from that of its beginning, which is 0 for none, and the next letter."""
     return (state ^ np.uint64(char)) * _K1 + _ONE
 
 
 @kernel
-def _power(words: int) -> Any:
+def _power(words: int) -> np.uint64:
     found = _ONE
     for _ in range(words):
         found *= _BASE
@@ -66,7 +67,7 @@ def _power(words: int) -> Any:
 
 
 @kernel
-def _ngram(prefixes: Array, at: int, words: int, power: Any) -> Any:
+def _ngram(prefixes: Array, at: int, words: int, power: np.uint64) -> np.uint64:
     """Returns the hash of the `words` words from `at`; `power` is the base to that power."""
     return avalanche((prefixes[at + words] - prefixes[at] * power) ^ (np.uint64(words) * _K1))
 
@@ -82,7 +83,7 @@ def _room(offsets: Array) -> int:
 
 @kernel
 def hash_items(
-    data: Array, offsets: Array, letters: Any, n: int, least: int, found: Array, starts: Array, words: Array
+    data: Array, offsets: Array, letters: Letters, n: int, least: int, found: Array, starts: Array, words: Array
 ) -> None:
     """Fills `found` with the n-grams of each text, those of text k from starts[k] on, and `words` with its words.
 
@@ -102,7 +103,7 @@ def hash_items(
 
 
 @kernel
-def _find(hashes: Array, wanted: Any) -> int:
+def _find(hashes: Array, wanted: np.uint64) -> int:
     """Returns where the ascending `hashes` hold `wanted`, or -1."""
     low, high = 0, len(hashes)
     while low < high:
@@ -115,7 +116,9 @@ def _find(hashes: Array, wanted: Any) -> int:
 
 
 @kernel
-def search(data: Array, offsets: Array, live: Array, letters: Any, index: Any, seen: Any, found: Any) -> None:
+def search(
+    data: Array, offsets: Array, live: Array, letters: Letters, index: Searched, seen: Triple, found: Triple
+) -> None:
     """Fills `found`, (n,) each, for every live text: best item or -1, its n-grams there, share of covered words.
 
     `letters` are the tables of `_prefixes`, `index` the arrays of an `Index`; `seen` is room, filled with -1.

@@ -15,11 +15,12 @@ appendix C: 13-grams, lower case, no punctuation; lm-evaluation-harness does the
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
 from transforms.core.rules import Rule
 from transforms.text.decontaminate.kernels import CASED, hash_items, search
 from transforms.text.tables import MARK, UNSPACED, WORD, classes
@@ -27,7 +28,6 @@ from transforms.text.utf8 import own_buffers
 
 _FILTER_BITS = 16  # of the filter, an n-gram: one lookup in 16 passes it by chance
 
-Array = np.ndarray[Any, Any]
 
 RULES = (
     Rule(
@@ -114,7 +114,7 @@ def _filter(hashes: Array) -> Array:
     return found
 
 
-def _shift(bits: Array) -> Any:
+def _shift(bits: Array) -> np.uint64:
     return np.uint64(62 - len(bits).bit_length())
 
 
@@ -128,7 +128,8 @@ def hits(texts: pa.LargeStringArray, index: Index | None) -> Hits:
     data, offsets, live = own_buffers(texts)
     best, counts, ratios = np.full(len(texts), -1, np.int64), np.zeros(len(texts), np.int32), np.zeros(len(texts))
     arrays = (index.hashes, index.starts, index.postings, index.sizes, index.lengths, index.filter)
-    seen = (*(np.full(n, -1, np.int32) for n in (len(index.hashes), len(index.sizes))), np.zeros_like(index.sizes))
+    unseen = [np.full(n, -1, np.int32) for n in (len(index.hashes), len(index.sizes))]
+    seen = (unseen[0], unseen[1], np.zeros_like(index.sizes))
     search(data, offsets, live, _letters(), (*arrays, _shift(index.filter)), seen, (best, counts, ratios))
     none = best < 0
     sizes = np.append(index.sizes, 1)[best]  # -1 takes the one behind the last

@@ -1,15 +1,13 @@
 """Kernels that write key texts, and hash them, over the bytes of Arrow's strings."""
 
-from typing import Any
-
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import point as decode
 from transforms.text.keys.tables import CLASS_SHIFT, DIGIT, GAP, JOINS, LETTER, ODD, PLUS, REMOVED, TAKES, WORD
 
-Array = np.ndarray[Any, Any]
-Bits = Any  # an unsigned number: np.uint32 of properties, np.uint64 of hashes
+Bits = np.uint32 | np.uint64  # an unsigned number: np.uint32 of properties, np.uint64 of hashes
 
 MAX_MARKS = 30  # in a run; `normalize` breaks longer ones
 

@@ -7,19 +7,18 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.arrays import Array
 from transforms.text import words
 from transforms.text.keys import kernels as key_kernel
 from transforms.text.keys import tables as key_tables
 from transforms.text.normal.normalize import normalize
 from transforms.text.utf8 import buffers
 
-Array = np.ndarray[Any, Any]
 Payloads = Sequence[bytes]  # what tells the media of one row apart from other media
 
 

@@ -6,9 +6,9 @@
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scoring.core.table_cache import kept
 from transforms.text import words
@@ -28,7 +28,7 @@ UNSPACED = 512  # a letter or digit of a script without spaces
 MARK = 1024  # belongs to the token before it
 CLASS_SHIFT = 16
 
-Table = np.ndarray[Any, np.dtype[Any]]
+Table = npt.NDArray[np.integer]
 
 _ASSIGNED = (range(0x33480), range(0xE0000, 0xE0200))  # beyond them there are but private use and holes
 _CONTEXTUAL = "\u0130\u03a3"  # İ becomes two characters, Σ one of two

@@ -7,11 +7,12 @@ what is too short even so counts as the language of the whole text. Lines withou
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
 from scoring.core.errors import ToolError
 from transforms.text.language import model as lid_model
 from transforms.text.language.config import LanguageConfig
@@ -24,8 +25,6 @@ UNDETERMINED = "und"
 MAX_CHARS = 5000  # of a paragraph that the model reads
 
 LANGUAGES = pa.list_(pa.struct([("language", pa.string()), ("ratio", pa.float32())]))
-
-Array = np.ndarray[Any, Any]
 
 
 def load() -> Detector:

@@ -1,14 +1,12 @@
 """Kernels of the language model over UTF-8 bytes: vectors of spans of text, and the language of a vector."""
 
 import math
-from typing import Any
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.language.model import BUCKETS, DIM, SLOTS, Tables
-
-Array = np.ndarray[Any, Any]
 
 _OFFSET, _PRIME = np.uint32(2166136261), np.uint32(16777619)
 _BUCKETS = np.uint64(BUCKETS)
@@ -17,13 +15,13 @@ _MEMO_BYTES = 32  # of a word that is kept
 
 
 @kernel
-def _mix(found: Any, byte: Any) -> Any:
+def _mix(found: np.uint32, byte: np.uint8) -> np.uint32:
     """Returns the hash `found` after one more byte; one above 127 counts as a negative number."""
     return np.uint32((found ^ np.uint32(np.int32(np.int8(byte)))) * _PRIME)
 
 
 @kernel
-def _is_space(byte: Any) -> bool:
+def _is_space(byte: np.uint8) -> bool:
     """Whether fastText ends a word here."""
     return byte == 32 or byte == 0 or 9 <= byte <= 13  # noqa: PLR1714 (a set is slow here)
 
@@ -38,7 +36,7 @@ def _equal(left: Array, at: int, right: Array, other: int, size: int) -> bool:
 
 
 @kernel
-def _find(data: Array, start: int, end: int, found: Any, slots: Array, spelling: Array, bounds: Array) -> int:
+def _find(data: Array, start: int, end: int, found: np.uint32, slots: Array, spelling: Array, bounds: Array) -> int:
     """Returns the index of the word `data[start:end]`, whose hash is `found`, or -1."""
     slot = int(found) & (SLOTS - 1)
     while slots[slot] >= 0:
@@ -51,7 +49,7 @@ def _find(data: Array, start: int, end: int, found: Any, slots: Array, spelling:
 
 
 @kernel
-def _note(found: Any, known: Array, room: Array, count: int) -> int:
+def _note(found: np.uint32, known: Array, room: Array, count: int) -> int:
     """Puts the n-gram of hash `found` at `room[count]`; returns `count`, one more if the model knows it."""
     bucket = np.uint64(found) % _BUCKETS
     room[count] = bucket

@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.files import file_digest
 from scoring.core.table_cache import kept
-
-Array = np.ndarray[Any, Any]
 
 DIM = 16  # of a vector
 BUCKETS = 2_000_000  # of n-gram hashes
@@ -56,7 +55,7 @@ class _Reader:
     def __init__(self, content: bytes) -> None:
         self.content, self.at = content, 0
 
-    def values(self, kinds: str) -> tuple[Any, ...]:
+    def values(self, kinds: str) -> tuple[Any, ...]:  # of `struct`, by their kinds
         found = struct.unpack_from("<" + kinds, self.content, self.at)
         self.at += struct.calcsize("<" + kinds)
         return found

@@ -1,12 +1,9 @@
 """The kernel that finds the paragraphs of a text and says what script their letters are of."""
 
-from typing import Any
-
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
-
-Array = np.ndarray[Any, Any]
 
 LATIN, CASED, SYLLABIC, IDEOGRAPHIC, NO_LETTER = range(5)  # kinds of script; CASED: from Greek to Arabic
 SCRIPTS = 4
@@ -28,21 +25,21 @@ _LEADS = _lead_bytes()
 
 
 @kernel
-def _after_e1(following: Any) -> int:
+def _after_e1(following: int) -> int:
     if following >= 0xB8:  # Latin and Greek with several accents
         return LATIN if following < 0xBC else CASED
     return CASED if following in (0x8E, 0x8F, 0xB2) else SYLLABIC  # Cherokee, and capitals of Georgian
 
 
 @kernel
-def _after_f0(following: Any) -> int:
+def _after_f0(following: int) -> int:
     if following >= 0xA0:
         return IDEOGRAPHIC
     return NO_LETTER if following == 0x9F else CASED  # pictures; Deseret, Osage, Adlam and others have capitals
 
 
 @kernel
-def _kind(byte: Any, following: Any) -> int:
+def _kind(byte: int, following: int) -> int:
     """Returns the kind of script of the character that begins with these two bytes."""
     if byte == 0xE1:
         return _after_e1(following)

@@ -4,16 +4,19 @@ import re
 import unicodedata
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from scoring.core.table_cache import kept
 from transforms.text.chars import point
 
-Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-Offsets = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+Masks = npt.NDArray[np.uint32]
 
 NOT_NORMAL = 1  # flags of `triage`
 SUSPECT = 2
@@ -28,8 +31,8 @@ class Tables(NamedTuple):
 
     form: Bytes  # combining class, or _CHANGES
     group: Bytes  # (0x10000,) row of `first` and `second`
-    first: "np.ndarray[Any, np.dtype[np.uint32]]"  # bit k: may begin pair k of _pairs
-    second: "np.ndarray[Any, np.dtype[np.uint32]]"
+    first: Masks  # bit k: may begin pair k of _pairs
+    second: Masks
 
 
 @cache
@@ -58,12 +61,12 @@ def _joiners() -> set[str]:
     return found
 
 
-def _no_groups() -> tuple[Bytes, Any, Any]:
+def _no_groups() -> tuple[Bytes, Masks, Masks]:
     return np.zeros(0x10000, np.uint8), np.zeros(1, np.uint32), np.zeros(1, np.uint32)
 
 
 @kept
-def _groups(ftfy: str) -> tuple[Bytes, Any, Any]:
+def _groups(ftfy: str) -> tuple[Bytes, Masks, Masks]:
     """Returns the code points of Unicode's first plane, grouped by the pairs of version `ftfy` that they are in."""
     del ftfy  # tells kept tables apart
     plane = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x10000)]))
@@ -113,7 +116,9 @@ def _pairs() -> list[tuple[str, str]]:
 
 
 @kernel
-def triage(data: Bytes, offsets: Offsets, valid: Any, form: Bytes, group: Bytes, first: Any, second: Any) -> Bytes:
+def triage(
+    data: Bytes, offsets: Offsets, valid: Array, form: Bytes, group: Bytes, first: Masks, second: Masks
+) -> Bytes:
     """Returns (rows,) flags: NOT_NORMAL where the normal form may differ, SUSPECT where ftfy may see mojibake."""
     flags = np.zeros(len(offsets) - 1, np.uint8)
     for row in range(len(flags)):
@@ -123,7 +128,7 @@ def triage(data: Bytes, offsets: Offsets, valid: Any, form: Bytes, group: Bytes,
 
 
 @kernel
-def _flags(data: Bytes, at: int, stop: int, form: Bytes, group: Bytes, first: Any, second: Any) -> int:
+def _flags(data: Bytes, at: int, stop: int, form: Bytes, group: Bytes, first: Masks, second: Masks) -> int:
     flag, before, last, marks = 0, np.uint32(0), 0, 0
     while at < stop:
         if data[at] < 0x80:
@@ -134,7 +139,7 @@ def _flags(data: Bytes, at: int, stop: int, form: Bytes, group: Bytes, first: An
             flag |= changes
             continue
         char, at = point(data, at)
-        kind: Any = np.int64(form[char]) if char < _TABLE_END else 0
+        kind = int(form[char]) if char < _TABLE_END else 0
         marks = marks + 1 if kind else 0
         if kind == _CHANGES or (kind and kind < last) or marks > MAX_MARKS:
             flag |= NOT_NORMAL

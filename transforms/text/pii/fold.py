@@ -6,10 +6,10 @@ they cannot hide a number.
 """
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import point
 from transforms.text.normal.normalize_kernel import Bytes, Offsets
@@ -32,7 +32,14 @@ def folds() -> Bytes:
 
 @kernel
 def fold(
-    data: Bytes, offsets: Offsets, valid: Any, folds: Bytes, out: Bytes, starts: Any, drops: Any, drop_starts: Any
+    data: Bytes,
+    offsets: Offsets,
+    valid: Array,
+    folds: Bytes,
+    out: Bytes,
+    starts: Array,
+    drops: Array,
+    drop_starts: Array,
 ) -> int:
     """Fills the skeletons and the positions before which characters were dropped; returns how many were."""
     to, dropped = 0, 0

@@ -1,11 +1,12 @@
 """Where personal data can stand: the skeletons of texts, and kernels that mark windows in them."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.normal.normalize_kernel import Bytes, Offsets
 from transforms.text.pii.fold import LETTER, fold, folds
@@ -105,7 +106,7 @@ def _prefixes() -> _Prefixes:
 
 
 @kernel
-def _add(found: Any, count: int, row: int, group: int, start: int, stop: int, last: Any) -> int:
+def _add(found: Array, count: int, row: int, group: int, start: int, stop: int, last: Array) -> int:
     """Adds a window, or widens the last one of its group and row if they touch; returns how many there are."""
     before = last[group]
     if before >= 0 and before < found.shape[1] and found[0, before] == row and start <= found[3, before]:
@@ -118,7 +119,7 @@ def _add(found: Any, count: int, row: int, group: int, start: int, stop: int, la
 
 
 @kernel
-def _scan(data: Bytes, starts: Offsets, classes: Bytes, prefixes: _Prefixes, found: Any) -> int:
+def _scan(data: Bytes, starts: Offsets, classes: Bytes, prefixes: _Prefixes, found: Array) -> int:
     """Fills windows as far as `found` (4, w) holds them; returns how many it should hold."""
     count, last, seen = 0, np.full(7, -1, np.int64), np.zeros(2, np.int64)
     for row in range(len(starts) - 1):
@@ -146,7 +147,16 @@ def _scan(data: Bytes, starts: Offsets, classes: Bytes, prefixes: _Prefixes, fou
 
 @kernel
 def _at_digit(
-    data: Bytes, begin: int, at: int, stop: int, classes: Bytes, found: Any, count: int, row: int, last: Any, seen: Any
+    data: Bytes,
+    begin: int,
+    at: int,
+    stop: int,
+    classes: Bytes,
+    found: Array,
+    count: int,
+    row: int,
+    last: Array,
+    seen: Array,
 ) -> int:
     """Adds the windows around a number that begins at `at`; keeps its end in `seen[0]`."""
     if _is_iban(data, begin, at, stop, classes):
@@ -160,7 +170,16 @@ def _at_digit(
 
 @kernel
 def _at_colon(
-    data: Bytes, begin: int, at: int, stop: int, classes: Bytes, found: Any, count: int, row: int, last: Any, seen: Any
+    data: Bytes,
+    begin: int,
+    at: int,
+    stop: int,
+    classes: Bytes,
+    found: Array,
+    count: int,
+    row: int,
+    last: Array,
+    seen: Array,
 ) -> int:
     """Adds the windows around the `:` or `=` at `at`; keeps the end of hexadecimal digits in `seen[1]`."""
     if data[at] == _COLON and at >= seen[1]:

@@ -14,10 +14,11 @@ each word after a mark that ends sentences.
 The rules hold for spaced scripts only; elsewhere their values are null and the text is not edited.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
@@ -30,7 +31,6 @@ VALUES = (
 )  # fmt: skip
 MAX_WORD_CHARS = 1000
 
-Array = np.ndarray[Any, Any]
 
 _PHRASES = (
     "lorem ipsum", "javascript", "terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies",

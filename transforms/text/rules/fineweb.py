@@ -4,10 +4,11 @@ How short a line is and how many words it holds say nothing in scripts without s
 are null and no row fails them.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
@@ -15,8 +16,6 @@ from transforms.text.scan import Sheet, repeats
 from transforms.text.tables import TERMINAL
 
 VALUES = ("line_end_ratio", "short_line_ratio", "line_repeat_char_ratio", "newline_word_ratio")
-
-Array = np.ndarray[Any, Any]
 
 
 def _rule(code: str, value: str, bound: Literal["min", "max"], sentence: str) -> Rule:

@@ -11,10 +11,11 @@ elsewhere their values are null and no row fails them.
 | `dclm` | mean | `...` `. . .` `…` | ● • * - | every occurrence |
 """
 
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
@@ -28,7 +29,6 @@ VALUES = (
 )  # fmt: skip
 WHOLE = ("nonsymbol_words", "stop_words")  # of the values: counts, the rest are ratios and means
 
-Array = np.ndarray[Any, Any]
 
 _DOTS, _SPACED_DOTS, _ELLIPSIS = 1, 2, 4
 _READINGS: dict[str, tuple[bool, int, str, bool]] = {
@@ -59,10 +59,29 @@ RULES = (
 )
 
 
-def reading(variant: GopherVariant) -> tuple[bool, int, Array, bool]:
-    """Returns what the kernel needs to know of `variant`: median, ellipses, bullets (code points), repeats."""
+class Reading(NamedTuple):
+    """What a variant means to the kernel."""
+
+    median: bool  # the length of a word is the median, not the mean
+    ellipses: int  # _DOTS, _SPACED_DOTS, _ELLIPSIS: which count
+    bullets: Array  # code points
+    repeats: bool  # a stop word counts as often as it occurs
+
+
+class Counted(NamedTuple):
+    """How much of a text lies on the sheet."""
+
+    words: int  # tokens
+    distinct: int  # of them, different
+    lines: int  # that are not empty
+    every_line: int  # empty ones too
+    unspaced: bool  # most words are of scripts without spaces
+
+
+def reading(variant: GopherVariant) -> Reading:
+    """Returns what the kernel needs to know of `variant`."""
     median, ellipses, bullets, repeats = _READINGS[variant]
-    return median, ellipses, np.array([ord(c) for c in bullets], np.int64), repeats
+    return Reading(median, ellipses, np.array([ord(c) for c in bullets], np.int64), repeats)
 
 
 @kernel
@@ -169,11 +188,11 @@ def _stop_words(counts: Array, known: Array, distinct: int, stop_words: Array, r
 
 @kernel
 def fill(
-    data: Array, start: int, stop: int, table: Array, words: int, distinct: int, lines: int, every_line: int,
-    median: bool, ellipses: int, bullets: Array, repeats: bool, stop_words: Array, unspaced: bool,
+    data: Array, start: int, stop: int, table: Array, size: Counted, read: Reading, stop_words: Array,
     sheet: Sheet, out: Array,
 ) -> None:  # fmt: skip
-    """Fills the values of one text of `words` tokens, `distinct` of them different, and `lines` non-empty lines."""
+    """Fills the values of one text, `data[start:stop]`; `stop_words` are the hashes of those of its language."""
+    words, ellipses = size.words, read.ellipses
     outside = alphabetic = np.int64(0)
     for flags in sheet.flags[:words]:
         outside += flags & OUTSIDE
@@ -182,10 +201,12 @@ def fill(
     found = (dots if ellipses & _DOTS else 0) + marks
     if ellipses & _SPACED_DOTS:
         found += _spaced_dots(data, start, stop)
-    bulleted, ended = _marked_lines(data, table, ellipses, bullets, lines, sheet.starts, sheet.stops)
+    bulleted, ended = _marked_lines(data, table, ellipses, read.bullets, size.lines, sheet.starts, sheet.stops)
     out[0] = outside
-    out[1] = np.nan if unspaced else _length(sheet.lengths, sheet.flags, words, outside, median)
+    out[1] = np.nan if size.unspaced else _length(sheet.lengths, sheet.flags, words, outside, read.median)
     out[2], out[3] = hashes / words, found / words
-    out[4], out[5] = bulleted / every_line, ended / every_line
+    out[4], out[5] = bulleted / size.every_line, ended / size.every_line
     out[6] = alphabetic / words
-    out[7] = _stop_words(sheet.counts, sheet.known, distinct, stop_words, repeats) if len(stop_words) else np.nan
+    out[7] = (
+        _stop_words(sheet.counts, sheet.known, size.distinct, stop_words, read.repeats) if len(stop_words) else np.nan
+    )

@@ -1,19 +1,19 @@
 """Every rule's value for every text of an Arrow array: one walk over its buffers, no Python object a row."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text import segment
 from transforms.text.rules import c4, fineweb, gopher, repetition
+from transforms.text.rules.config import C4Config, FinewebConfig, GopherConfig, RepetitionConfig, Words
 from transforms.text.scan import ALONE, OUTSIDE, Sheet, intern, lines, sheet, token_hashes, tokens
 from transforms.text.tables import byte_classes, classes, lower
 from transforms.text.utf8 import buffers
-
-Array = np.ndarray[Any, Any]
 
 COUNTS = ("chars", "words", "lines")
 VALUES = (*COUNTS, *gopher.VALUES, *repetition.VALUES, *c4.VALUES, *fineweb.VALUES)
@@ -26,15 +26,27 @@ _FINEWEB = _C4 + len(c4.VALUES)
 _SIZE = 1 << 16  # tokens and lines of the first sheet; it grows with the texts
 
 
+class RulesConfig(Protocol):
+    """What is read of params."""
+
+    @property
+    def words(self) -> Words: ...
+    @property
+    def gopher(self) -> GopherConfig: ...
+    @property
+    def repetition(self) -> RepetitionConfig: ...
+    @property
+    def c4(self) -> C4Config: ...
+    @property
+    def fineweb(self) -> FinewebConfig: ...
+
+
 class Readings(NamedTuple):
     """What the variants in params mean to the kernels."""
 
     table: Array
     narrow: Array
-    median: bool
-    ellipses: int
-    bullets: Array
-    repeats: bool
+    gopher: gopher.Reading
     repetition: int
     lower: Array
     c4_datatrove: bool
@@ -49,7 +61,9 @@ class Measured(NamedTuple):
     c4_text: pa.LargeStringArray
 
 
-def measure(texts: pa.LargeStringArray, languages: Sequence[str | None], judged: Array, config: Any) -> Measured:
+def measure(
+    texts: pa.LargeStringArray, languages: Sequence[str | None], judged: Array, config: RulesConfig
+) -> Measured:
     """Returns the values of `VALUES` of each text; of texts without words, and of null ones, only the counts.
 
     Args:
@@ -72,15 +86,11 @@ def measure(texts: pa.LargeStringArray, languages: Sequence[str | None], judged:
     return Measured(_columns(out, texts), _edited(texts, offsets, target, ends, out))
 
 
-def _readings(config: Any) -> Readings:
-    median, ellipses, bullets, repeats = gopher.reading(config.gopher.variant)
+def _readings(config: RulesConfig) -> Readings:
     return Readings(
         table=classes(),
         narrow=byte_classes(),
-        median=median,
-        ellipses=ellipses,
-        bullets=bullets,
-        repeats=repeats,
+        gopher=gopher.reading(config.gopher.variant),
         repetition=repetition.VARIANTS.index(config.repetition.variant),
         lower=lower() if config.repetition.variant == "rpv2" else np.zeros(0, np.int32),
         c4_datatrove=config.c4.variant == "datatrove",
@@ -153,10 +163,8 @@ def _judge(
     """
     table, unspaced = read.table, _is_unspaced(words, sheet)
     distinct = intern(sheet.hashes, words, sheet)
-    gopher.fill(
-        data, start, stop, table, words, distinct, full, out[2], read.median, read.ellipses, read.bullets, read.repeats,
-        stop_words, unspaced, sheet, out[_GOPHER:_REPETITION],
-    )  # fmt: skip
+    size = gopher.Counted(words, distinct, full, out[2], unspaced)
+    gopher.fill(data, start, stop, table, size, read.gopher, stop_words, sheet, out[_GOPHER:_REPETITION])
     fineweb.fill(data, table, words, full, newlines, -1 if unspaced else read.short_line, sheet, out[_FINEWEB:])
     if not unspaced:
         to = c4.fill(

@@ -13,10 +13,9 @@
 N-grams are equal when their words are: unlike datatrove, `no where` and `nowhere` stay two.
 """  # noqa: E501 (a table)
 
-from typing import Any
-
 import numpy as np
 
+from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.core.rules import Rule
 from transforms.text.chars import SEED, characters, hashed, mixed, point, trimmed
@@ -33,8 +32,6 @@ VALUES = (
 
 VARIANTS = ("datatrove", "dclm", "rpv2")
 _DATATROVE, _DCLM, _RPV2 = range(3)
-
-Array = np.ndarray[Any, Any]
 
 
 def _rule(code: str, value: str, sentence: str) -> Rule:
