@@ -7,7 +7,6 @@ import io
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from scoring.core.errors import DataError
 from scoring.models import encoding
 from scoring.models import load as models
+from scoring.models.types import Tokenizer
 from scoring.order import cost
 from scoring.order.cost_config import TokensConfig
 from transforms.core import schemas
@@ -54,7 +54,7 @@ def _list_sums(lists: pa.Array, values: Ints) -> Ints:
     return np.diff(sums[ends], prepend=0).astype(np.int64)
 
 
-def count_batch(batch: pa.RecordBatch, config: TokensConfig, tokenizer: Any) -> pa.RecordBatch:
+def count_batch(batch: pa.RecordBatch, config: TokensConfig, tokenizer: Tokenizer) -> pa.RecordBatch:
     """Returns the `tokens/raw` sidecar of a batch with the columns of `READS`."""
     kept = all_kept(batch)
     alive = np.asarray(kept.to_numpy(zero_copy_only=False), bool)
@@ -72,7 +72,7 @@ def count_batch(batch: pa.RecordBatch, config: TokensConfig, tokenizer: Any) -> 
     return pa.record_batch({"sample_id": batch["sample_id"], **nulled})
 
 
-def _text_tokens(texts: pa.Array, wanted: Bools, tokenizer: Any) -> Ints:
+def _text_tokens(texts: pa.Array, wanted: Bools, tokenizer: Tokenizer) -> Ints:
     found = np.zeros(len(texts), np.int64)
     rows = np.flatnonzero(wanted & (_ints(pc.binary_length(texts)) > 0))
     found[rows] = encoding.token_counts(tokenizer, texts.take(rows).to_pylist())
@@ -142,11 +142,11 @@ class CountTokens(beam.PTransform):
         load = partial(load_tokenizer, self.config.tokenizer, self.root, self.threads)
         return parts | "CountTokens" >> beam.ParDo(MapWithModel(load, self._count))
 
-    def _count(self, part: Part, tokenizer: Any) -> Part:
+    def _count(self, part: Part, tokenizer: Tokenizer) -> Part:
         return part.with_batch(count_batch(part.batch, self.config, tokenizer))
 
 
-def load_tokenizer(name: str, root: Path, threads: int) -> Any:
+def load_tokenizer(name: str, root: Path, threads: int) -> Tokenizer:
     """Returns the tokenizer `name`, which uses `threads` threads."""
     models.use_threads(threads)
     return models.load_tokenizer(name, root)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -219,5 +219,5 @@ class MeasureSharedLines(beam.PTransform):
         load = partial(np.load, self.shared, "r")
         return items | "MeasureSharedLines" >> beam.ParDo(MapWithModel(load, self._measure))
 
-    def _measure(self, part: Part, shared: Any) -> Part:
+    def _measure(self, part: Part, shared: Array) -> Part:
         return part.with_batch(dup_ratios(part.batch, shared))

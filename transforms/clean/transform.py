@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -22,6 +21,7 @@ from scoring.core.arrays import Array
 from transforms.clean import lines
 from transforms.clean.config import CleanConfig
 from transforms.core import schemas
+from transforms.core.features import Blob
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, floats
 from transforms.core.rules import Rule, verdict
@@ -180,7 +180,7 @@ def _media(batch: pa.RecordBatch, row: int) -> Iterator[bytes]:
         yield _times(batch["samples.image_times_s"][row].as_py() or [])
 
 
-def _content(item: Mapping[str, Any]) -> bytes:
+def _content(item: Blob) -> bytes:
     """Returns the bytes of a picture or sound; of one that is stored elsewhere, its path."""
     return item["bytes"] or (item["path"] or "").encode()
 

@@ -8,12 +8,12 @@ import json
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import xxhash
 
 from scoring.core import files
+from scoring.core.types import JsonObject
 
 SUFFIX = ".arrow"
 _RECORD = b"gradsift"
@@ -85,7 +85,7 @@ def check(path: Path) -> bool | None:
     return content.slice(end, 16).to_pybytes() == xxhash.xxh3_128(memoryview(content)[:end]).digest()
 
 
-def recorded(path: Path) -> Mapping[str, Any]:
+def recorded(path: Path) -> JsonObject:
     """Returns the record of `path`; an empty one if there is no whole file, with the bytes that were written."""
     try:
         if check(path) is False:

@@ -1,11 +1,19 @@
 """The Hugging Face `datasets` features of our columns, so that it yields pictures and sound."""
 
 import json
+from typing import TypedDict
 
 import pyarrow as pa
 
 IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])  # and sound
 AUDIO_RATE_HZ = 16_000
+
+
+class Blob(TypedDict):
+    """A picture or sound as a column of `IMAGE` holds it."""
+
+    bytes: bytes  # null where only the path is known
+    path: str | None
 
 
 def _hf_value(kind: pa.DataType) -> object:

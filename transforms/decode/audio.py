@@ -5,9 +5,9 @@ import wave
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import ffmpeg
+from ffmpeg.nodes import Stream
 
 from transforms.decode import tool
 from transforms.decode.config import PADDING_S, AudioConfig
@@ -114,7 +114,7 @@ def check_end(process: tool.Process, code: int, reason: str, end_s: float, promi
         raise MediaError(reason, f"truncated: {end_s:.3f} of {promised_s:.3f} s could be decoded", process.tail)
 
 
-def open_input(path: Path, **options: Any) -> Any:
+def open_input(path: Path, **options: str | float) -> Stream:
     """Returns `path` as an input of ffmpeg-python: no network, one thread, so that faults come in one order."""
     return ffmpeg.input(
         f"file:{path}",
@@ -131,6 +131,6 @@ def _command(path: Path, index: int, config: AudioConfig) -> list[str]:
     return [tool.ffmpeg(), *tool.QUIET, *pcm_output(stream, config).get_args()]
 
 
-def pcm_output(stream: Any, config: AudioConfig) -> Any:
+def pcm_output(stream: Stream, config: AudioConfig) -> Stream:
     """Returns `stream` as raw mono 16-bit samples on stdout."""
     return ffmpeg.output(stream, "pipe:1", format="s16le", acodec="pcm_s16le", ac=1, ar=config.sample_rate_hz)

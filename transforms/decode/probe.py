@@ -3,11 +3,11 @@
 import codecs
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Literal
 
+from scoring.core.types import JsonObject
 from transforms.decode import tool
 from transforms.decode.errors import MediaError
 
@@ -193,7 +193,7 @@ def _head(path: Path) -> bytes:
     return head
 
 
-def _info(found: Mapping[str, Any]) -> MediaInfo:
+def _info(found: JsonObject) -> MediaInfo:
     streams = [s for s in found.get("streams", []) if s.get("codec_name", "unknown") not in ("unknown", "none")]
     videos = [s for s in streams if s.get("codec_type") == "video" and not _flag(s, "attached_pic") and s.get("width")]
     audios = [s for s in streams if s.get("codec_type") == "audio"]
@@ -209,17 +209,17 @@ def _info(found: Mapping[str, Any]) -> MediaInfo:
     )
 
 
-def _flag(stream: Mapping[str, Any], name: str) -> int:
+def _flag(stream: JsonObject, name: str) -> int:
     return int(stream.get("disposition", {}).get(name, 0))
 
 
-def _audio_rank(stream: Mapping[str, Any]) -> tuple[int, ...]:
+def _audio_rank(stream: JsonObject) -> tuple[int, ...]:
     return (
         -_flag(stream, "default"), -int(stream.get("channels", 0)), -int(stream.get("sample_rate", 0)), stream["index"]
     )  # fmt: skip
 
 
-def _seconds(section: Mapping[str, Any]) -> float | None:
+def _seconds(section: JsonObject) -> float | None:
     try:
         value = float(section["duration"])
     except (KeyError, ValueError):
@@ -227,19 +227,19 @@ def _seconds(section: Mapping[str, Any]) -> float | None:
     return value if value > 0 else None
 
 
-def _rotation(stream: Mapping[str, Any]) -> int:
+def _rotation(stream: JsonObject) -> int:
     turns = [d["rotation"] for d in stream.get("side_data_list", []) if "rotation" in d]
     return -int(turns[0]) % 360 if turns else 0
 
 
-def _video(stream: Mapping[str, Any]) -> VideoStream:
+def _video(stream: JsonObject) -> VideoStream:
     width, height = max(1, round(stream["width"] * _pixel_aspect(stream))), stream["height"]
     if _rotation(stream) % 180 == 90:
         width, height = height, width
     return VideoStream(stream["index"], stream["codec_name"], width, height, _seconds(stream))
 
 
-def _pixel_aspect(stream: Mapping[str, Any]) -> float:
+def _pixel_aspect(stream: JsonObject) -> float:
     match = re.fullmatch(r"(\d+):(\d+)", stream.get("sample_aspect_ratio", ""))
     width, height = (int(match[1]), int(match[2])) if match else (0, 0)
     return width / height if width and height else 1.0

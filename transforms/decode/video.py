@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import ffmpeg
+from ffmpeg.nodes import Stream
 from PIL import Image
 
 from transforms.decode import tool
@@ -188,7 +188,7 @@ def _video_command(path: Path, info: MediaInfo, size: tuple[int, int], fps: floa
     return [tool.ffmpeg(), *tool.QUIET, *_on_one_clock(source, output, beside).get_args()]
 
 
-def _on_one_clock(source: Any, output: Any, beside: Sequence[int]) -> Any:
+def _on_one_clock(source: Stream, output: Stream, beside: Sequence[int]) -> Stream:
     """Returns `output` with the streams `beside` it read and thrown away.
 
     ffmpeg sets the clock of MPEG streams to zero at the first packet of those streams that are in use,

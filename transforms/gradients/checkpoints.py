@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scoring.core.errors import ConfigError
 from scoring.gradients import layers
@@ -12,6 +12,7 @@ from scoring.gradients.losses import Objective, Row
 from scoring.gradients.order_gain import Words
 from scoring.gradients.scorer import Floats, Scorer
 from scoring.models import load as models
+from scoring.models.types import Model, Module, Tensor, Tokenizer
 from scoring.reference.config import CHARS_PER_TOKEN
 from transforms.gradients.config import GradientsConfig
 
@@ -27,7 +28,7 @@ class Rows(NamedTuple):
 class Checkpoint:
     """A loaded reference checkpoint, and what scores rows along the directions of it."""
 
-    model: Any
+    model: Model
     scorer: Scorer  # of two directions: the target's gradient and, but for the last checkpoint, the costate
     norms: Floats  # (k,) of the directions
 
@@ -36,10 +37,10 @@ class Checkpoint:
 class Loaded:
     """All checkpoints in training order, and their tokenizer. One thread at a time: the models carry hooks."""
 
-    tokenizer: Any
+    tokenizer: Tokenizer
     objective: Objective
     checkpoints: tuple[Checkpoint, ...]
-    lock: Any
+    lock: Lock
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ class Recipe:
         return Checkpoint(model, scorer, norms.sqrt().numpy())
 
 
-def scored_layers(model: Any, config: GradientsConfig) -> dict[str, Any]:
+def scored_layers(model: Model, config: GradientsConfig) -> dict[str, Module]:
     """Returns the layers of `model` that params name."""
     return layers.scored_layers(model, config.scored, embeddings=config.embeddings)
 
 
-def load_model(config: GradientsConfig, name: str, root: Path) -> Any:
+def load_model(config: GradientsConfig, name: str, root: Path) -> Model:
     """Returns the language model `name`, which is known to take rows of `max_tokens`, on the GPU if there is one.
 
     Raises:
@@ -97,7 +98,7 @@ def load_model(config: GradientsConfig, name: str, root: Path) -> Any:
     return model.to("cuda") if torch.cuda.is_available() else model
 
 
-def write_directions(path: str, target: Mapping[str, Any], costate: Mapping[str, Any] | None) -> None:
+def write_directions(path: str, target: Mapping[str, Tensor], costate: Mapping[str, Tensor] | None) -> None:
     """Writes the directions of one checkpoint as safetensors."""
     from safetensors.torch import save
     from torch import stack
@@ -106,14 +107,14 @@ def write_directions(path: str, target: Mapping[str, Any], costate: Mapping[str,
     Path(path).write_bytes(save(stacked))  # an OSError on a full disk, which safetensors' own writer hides
 
 
-def read_directions(path: Path) -> dict[str, Any]:
+def read_directions(path: Path) -> dict[str, Tensor]:
     """Returns what `write_directions` wrote, {layer: (k, o, i)}."""
     from safetensors.torch import load_file
 
     return dict(load_file(path))
 
 
-def token_rows(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> Rows:
+def token_rows(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> Rows:
     """Returns the first `max_tokens` tokens of each text, with the special tokens that the model begins with."""
     cut = [text[: max_tokens * CHARS_PER_TOKEN] for text in texts]
     records = tokenizer.backend_tokenizer.encode_batch(cut)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -31,7 +30,7 @@ from transforms.gradients.config import GradientsConfig
 from transforms.gradients.machine_load import Meter
 from transforms.gradients.notes import NO_TEXT, NOT_FINITE, NOT_SAMPLED, PROXY, TOO_SHORT, ZERO
 
-Record = dict[str, Any]  # column → value; what is not named is null
+Record = dict[str, object]  # column → value; what is not named is null
 
 CHUNK_ROWS = 1024  # tokenized ahead, and sorted by length
 _VALUES = ("loss", "grad_norm", "target_cosine", "costate_dot", "costate_cosine")
@@ -71,10 +70,14 @@ def _sidecar(ids: pa.Array, records: Sequence[Record]) -> pa.RecordBatch:
 
 def score_rows(rows: Rows, config: GradientsConfig, loaded: Loaded, mode: str) -> list[Record]:
     """Returns the values of each row by column, lists over the checkpoints; or the note of a bad row."""
-    options: dict[str, Any] = {"batch_tokens": config.batch_tokens, "objective": loaded.objective}
-    scores = [c.scorer.score(rows.ids, exact=mode != "sketch", **options) for c in loaded.checkpoints]
+    scores = [
+        c.scorer.score(rows.ids, exact=mode != "sketch", batch_tokens=config.batch_tokens, objective=loaded.objective)
+        for c in loaded.checkpoints
+    ]
     last = loaded.checkpoints[-1].model
-    gains = order_gain.order_gains(last, rows.ids, rows.words, scores[-1].loss, **options)
+    gains = order_gain.order_gains(
+        last, rows.ids, rows.words, scores[-1].loss, batch_tokens=config.batch_tokens, objective=loaded.objective
+    )
     columns = {name: np.stack(values, 1) for name, values in _columns(scores, loaded.checkpoints).items()}
     notes = _notes(scores, gains)
     kept = _kept_sketches(scores, config)
@@ -92,9 +95,10 @@ def score_rows(rows: Rows, config: GradientsConfig, loaded: Loaded, mode: str) -
 def loss_rows(rows: Rows, config: GradientsConfig, loaded: Loaded) -> list[Record]:
     """Returns what a forward pass on the last checkpoint says of rows outside the proxy sample, and that they are."""
     last, none = loaded.checkpoints[-1].model, [None] * (len(loaded.checkpoints) - 1)
-    options: dict[str, Any] = {"batch_tokens": config.batch_tokens, "objective": loaded.objective}
-    losses = order_gain.losses(last, rows.ids, **options)
-    gains = order_gain.order_gains(last, rows.ids, rows.words, losses, **options)
+    losses = order_gain.losses(last, rows.ids, batch_tokens=config.batch_tokens, objective=loaded.objective)
+    gains = order_gain.order_gains(
+        last, rows.ids, rows.words, losses, batch_tokens=config.batch_tokens, objective=loaded.objective
+    )
     finite = np.isfinite(losses) & np.isfinite(gains)
     return [
         {"gradient_note": TOO_SHORT if loss == 0 else NOT_FINITE}
@@ -108,13 +112,13 @@ def _values(columns: Mapping[str, Floats], row: int) -> Record:
     return {name: [None if np.isnan(v) else float(v) for v in found[row]] for name, found in columns.items()}
 
 
-def _kept_sketches(scores: Sequence[Scores], config: GradientsConfig) -> list[tuple[Any, Any]]:
+def _kept_sketches(scores: Sequence[Scores], config: GradientsConfig) -> list[tuple[sketches.Int8s, sketches.Float32s]]:
     """Returns codes (n, s) and scales (n,) of the checkpoints whose sketches are kept."""
     first = {"none": len(scores), "last": len(scores) - 1, "all": 0}[config.sketch.keep]
     return [sketches.quantize(s.sketch) for s in scores[first:] if s.sketch is not None]
 
 
-def _sketch(kept: Sequence[tuple[Any, Any]], row: int) -> Record:
+def _sketch(kept: Sequence[tuple[sketches.Int8s, sketches.Float32s]], row: int) -> Record:
     if not kept:
         return {}
     return {"sketch": [codes[row].tobytes() for codes, _ in kept], "sketch_scale": [float(s[row]) for _, s in kept]}

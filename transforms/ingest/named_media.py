@@ -4,13 +4,12 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from scoring.core.files import file_digest
 from transforms.core import parts
 from transforms.decode.errors import MediaError
 from transforms.ingest.rows import locate
-from transforms.readers.base import Extent, Item, Record
+from transforms.readers.base import Extent, Item, Record, Row
 from transforms.readers.columns import Columns
 from transforms.readers.csv_table import read_csv
 from transforms.readers.fields import MESSAGE_KINDS, media_of
@@ -54,7 +53,7 @@ def _has_columns(extent: Extent) -> bool:
         return False
 
 
-def _rows(extent: Extent, reader: str, columns: Columns) -> Iterator[dict[str, Any]]:
+def _rows(extent: Extent, reader: str, columns: Columns) -> Iterator[Row]:
     """Yields the rows that may name media, whole or in part; what cannot be read names none."""
     quoted = b"|".join(re.escape(n).encode() for n in sorted({c for c, _ in columns.media} | set(MESSAGE_KINDS)))
     key = re.compile(b'"(?:' + quoted + b')"')

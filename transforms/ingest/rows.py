@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transforms.core.features import Blob
 from transforms.decode.audio import decode_audio
 from transforms.decode.config import AudioConfig, ImageConfig, VideoConfig
 from transforms.decode.errors import MediaError
@@ -23,7 +24,8 @@ _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:(//|.*;base64,)")
 _LIKE_SEGMENT = re.compile(r"-s\d{4,}$")
 _ROW_BYTES = 256  # of a row's ids, numbers and lists, beside text and payloads
 
-Blob = dict[str, Any]  # {bytes, path}
+
+Values = dict[str, Any]  # column → value
 
 
 class SampleRow(NamedTuple):
@@ -170,7 +172,7 @@ class MakeRows:
         except OSError as error:
             raise MediaError("unreadable_file", error.strerror or str(error)) from error
 
-    def _segments(self, origin: Origin, medium: Media) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _segments(self, origin: Origin, medium: Media) -> Iterator[tuple[int, Values]]:
         """Yields (index, columns) of each segment of a video or sound; an index may be left out by a gap in it."""
         with self._file(origin, medium) as path:
             info = probe(path, self.video.timeout_s)
@@ -183,7 +185,7 @@ class MakeRows:
                     facts = {"duration_s": sound.duration_s, "has_audio": True, "codec": codec}
                     yield sound.index, {"modality": "audio", "audio": self._blob(sound.wav, medium), **facts}
 
-    def _shot(self, shot: VideoSegment, medium: Media) -> dict[str, Any]:
+    def _shot(self, shot: VideoSegment, medium: Media) -> Values:
         return {
             "modality": "video",
             "images": [self._blob(frame, medium) for frame in shot.frames],
@@ -228,9 +230,9 @@ def _blank(origin: Origin, position: int, fields: Fields) -> SampleRow:
     )  # fmt: skip
 
 
-def _still(pictures: list[tuple[Blob, Picture]], mixed: bool) -> dict[str, Any]:
+def _still(pictures: list[tuple[Blob, Picture]], mixed: bool) -> Values:
     """Returns the columns of a row of pictures; facts of a picture only where there is one."""
-    columns: dict[str, Any] = {"modality": "image", "images": [blob for blob, _ in pictures]}
+    columns: Values = {"modality": "image", "images": [blob for blob, _ in pictures]}
     if len(pictures) == 1:
         _, one = pictures[0]
         columns |= {"width": one.width, "height": one.height, "codec": one.codec}

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,7 +19,7 @@ _REJECT_ROWS = 4096  # of a row group
 _SEEN_CACHE_KB = 65536
 
 
-def to_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+def to_batch(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.RecordBatch:
     """Returns `rows`, tuples in the order of `schema`, as one batch."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)

@@ -6,11 +6,12 @@ corpus, as if every filter had kept them, and end as figures: they never become 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from scoring.models.types import Tokenizer
 from scoring.order.cost_config import TokensConfig
 from scoring.quality import degrade
 from scoring.static.scale import Bounds
@@ -42,7 +43,7 @@ class Tools:
     clean: CleanConfig
     cleaner: Cleaner
     tokens: TokensConfig
-    tokenizer: Any
+    tokenizer: Tokenizer
     gradients: GradientsConfig
     loaded: Loaded
     static: StaticConfig
@@ -61,7 +62,7 @@ def make(good: Sequence[str], *, seed: int) -> list[Canary]:
 def measure(canaries: Sequence[Canary], tools: Tools) -> pa.RecordBatch:
     """Returns the columns that `lqs` reads of each canary, and its `kind`."""
     samples = samples_of([c.text for c in canaries], "canary")
-    columns: dict[str, Any] = dict(zip(samples.schema.names, samples.columns, strict=True))
+    columns: dict[str, pa.Array] = dict(zip(samples.schema.names, samples.columns, strict=True))
     columns = _kept(_zipped("clean", clean_batch(_batch(columns), tools.clean, tools.cleaner), columns))
     columns = _zipped("tokens", tokens.count_batch(_batch(columns), tools.tokens, tools.tokenizer), columns)
     mode = "exact" if tools.gradients.precision == "auto" else tools.gradients.precision
@@ -73,17 +74,17 @@ def measure(canaries: Sequence[Canary], tools: Tools) -> pa.RecordBatch:
     return _batch({**columns, "kind": pa.array([c.kind for c in canaries])})
 
 
-def _zipped(folder: str, batch: pa.RecordBatch, columns: Mapping[str, Any]) -> dict[str, Any]:
+def _zipped(folder: str, batch: pa.RecordBatch, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Returns `columns` with those of a sidecar as a reader of parts would name them."""
     found = {f"{folder}.{name}": batch[name] for name in batch.schema.names if name != "sample_id"}
     return {"sample_id": batch["sample_id"], **columns, **found}
 
 
-def _kept(columns: Mapping[str, Any]) -> dict[str, Any]:
+def _kept(columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
     """Returns `columns` with the verdict of every filter: kept."""
     yes = pa.array([True] * len(columns["sample_id"]))
     return {**columns, **{f"{folder}.kept": yes for folder in ("clean", "dedup", "quality")}}
 
 
-def _batch(columns: Mapping[str, Any]) -> pa.RecordBatch:
+def _batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
     return pa.record_batch(dict(columns))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scoring.core.errors import ConfigError
 from scoring.quality.head import normal
@@ -56,21 +56,21 @@ def judged_rows(root: Path, source: LabelSource) -> Iterator[JudgedRow]:
         yield from (_plain_row if plain else _tasks)(uri, rows, source)
 
 
-def _plain_row(uri: str, rows: Sequence[Mapping[str, Any]], source: LabelSource) -> Iterator[JudgedRow]:
+def _plain_row(uri: str, rows: Sequence[Mapping[str, object]], source: LabelSource) -> Iterator[JudgedRow]:
     for number, row in enumerate(rows, start=1):
         where = f"{uri}, row {number}"
         who = row.get(source.annotator) if source.annotator else None
         yield JudgedRow(where, _text(row, source, where), _votes(who, row.get(source.label), source, where))
 
 
-def _tasks(uri: str, rows: Sequence[Mapping[str, Any]], source: LabelSource) -> Iterator[JudgedRow]:
+def _tasks(uri: str, rows: Sequence[Mapping[str, object]], source: LabelSource) -> Iterator[JudgedRow]:
     for task in label_studio.read_tasks(uri, rows, source.label):
         if task.votes:
             votes = [v for who, value in task.votes for v in _votes(who, value, source, task.where)]
             yield JudgedRow(task.where, _text(task.data, source, task.where), votes)
 
 
-def _text(row: Mapping[str, Any], source: LabelSource, where: str) -> str:
+def _text(row: Mapping[str, object], source: LabelSource, where: str) -> str:
     text = text_of(row, source.columns)
     if not text.strip():
         shown = {c: row.get(c) for c in source.columns}
@@ -78,7 +78,7 @@ def _text(row: Mapping[str, Any], source: LabelSource, where: str) -> str:
     return text
 
 
-def _votes(who: Any, value: Any, source: LabelSource, where: str) -> list[Vote]:
+def _votes(who: object, value: object, source: LabelSource, where: str) -> list[Vote]:
     """Returns the annotations in one row."""
     try:
         found = [vote for w, v in _pairs(_parsed(who), _parsed(value)) for vote in _given(w, v)]
@@ -89,7 +89,7 @@ def _votes(who: Any, value: Any, source: LabelSource, where: str) -> list[Vote]:
     return found
 
 
-def _pairs(who: Any, value: Any) -> list[tuple[Any, Any]]:
+def _pairs(who: object, value: object) -> list[tuple[object, object]]:
     """Returns each judgement with who gave it: a list of labels goes with a list of annotators of the same length."""
     values = value if isinstance(value, list | tuple) else [value]
     names = who if isinstance(who, list | tuple) else [who] * (len(values) if who in (None, "") else 1)
@@ -100,13 +100,13 @@ def _pairs(who: Any, value: Any) -> list[tuple[Any, Any]]:
     return list(zip(names, values, strict=True))
 
 
-def _given(who: Any, value: Any) -> list[Vote]:
+def _given(who: object, value: object) -> list[Vote]:
     """Returns the judgements that one value holds; counted ones are nobody's in particular."""
     found = _labels(value)
     return [Vote(_name(who) if len(found) == 1 else "", label) for label in found]
 
 
-def _parsed(value: Any) -> Any:
+def _parsed(value: object) -> object:
     """Returns a list from a CSV cell that contains it as JSON."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -116,7 +116,7 @@ def _parsed(value: Any) -> Any:
     return value
 
 
-def _labels(value: Any) -> list[str]:
+def _labels(value: object) -> list[str]:
     """Returns the labels that one value holds: one, none, or as many of each as it counts."""
     if isinstance(value, Mapping):
         inner = next(iter(value.values())) if len(value) == 1 and _VALUES.intersection(value) else None
@@ -130,17 +130,20 @@ def _labels(value: Any) -> list[str]:
     return [normal(value)] if normal(value) else []
 
 
-def _counted(counts: Mapping[str, Any]) -> list[str]:
-    known = {label: n or 0 for label, n in counts.items()}
-    if not all(isinstance(n, int) and 0 <= n <= _MAX_COUNT for n in known.values()):
-        raise _WrongError("counts that are not whole numbers")
+def _counted(counts: Mapping[str, object]) -> list[str]:
+    known: dict[str, int] = {}
+    for label, found in counts.items():
+        count = found or 0
+        if not isinstance(count, int) or not 0 <= count <= _MAX_COUNT:
+            raise _WrongError("counts that are not whole numbers")
+        known[label] = count
     for name in _TOTALS:
         if name in known and known[name] == sum(known.values()) - known[name]:
             del known[name]
     return [normal(label) for label, n in known.items() for _ in range(n)]
 
 
-def _name(who: Any) -> str:
+def _name(who: object) -> str:
     """Returns the name of an annotator; Label Studio gives a number, or a person with an email."""
     if isinstance(who, Mapping):
         who = who.get("email") or who.get("id")

@@ -5,14 +5,14 @@ leaves the control empty, is no judgement. The exports JSON-MIN and CSV are plai
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scoring.core.errors import ConfigError
 from transforms.readers.columns import has
 
 VALUES = {"choices": "choices", "rating": "rating", "number": "number", "textarea": "text", "text": "text"}
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 
 class Task(NamedTuple):
@@ -20,15 +20,15 @@ class Task(NamedTuple):
 
     where: str
     data: Row
-    votes: list[tuple[Any, Any]]  # (who, label)
+    votes: list[tuple[object, object]]  # (who, label)
 
 
 class _Answer(NamedTuple):
     """What one annotator said with one control of the labelling page."""
 
-    who: Any
+    who: object
     control: str
-    value: Any
+    value: object
 
 
 def read_tasks(uri: str, rows: Sequence[Row], control: str) -> Iterator[Task]:
@@ -61,7 +61,7 @@ def _answers(row: Row, where: str) -> Iterator[_Answer]:
             yield from _answer(region, annotation.get("completed_by"), where)
 
 
-def _answer(region: Any, who: Any, where: str) -> Iterator[_Answer]:
+def _answer(region: object, who: object, where: str) -> Iterator[_Answer]:
     """Yields what a region says, if it is of a kind that judges."""
     if not isinstance(region, Mapping):
         raise damaged(f"a result is {region!r:.80}", where)
@@ -75,7 +75,7 @@ def _answer(region: Any, who: Any, where: str) -> Iterator[_Answer]:
         yield _Answer(who, str(region.get("from_name", "")), value[name])
 
 
-def _one(answer: _Answer, where: str) -> Any:
+def _one(answer: _Answer, where: str) -> object:
     """Returns the one label of an answer, which may be in a list."""
     if not isinstance(answer.value, list):
         return answer.value
@@ -94,7 +94,7 @@ def _data(row: Row, where: str) -> Row:
     return data
 
 
-def _list(row: Row, name: str, where: str) -> list[Any]:
+def _list(row: Row, name: str, where: str) -> list[object]:
     found = row.get(name)
     if not isinstance(found, list):
         raise damaged(f"{name!r} is not a list but {found!r:.80}; {has(row)}", where)

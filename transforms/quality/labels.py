@@ -6,7 +6,7 @@ Definitions: docs/labels.md.
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import pyarrow as pa
 from scoring.core import files
 from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
+from scoring.core.types import JsonObject
 from scoring.quality import agreement
 from scoring.quality.head import MIN_ROWS, normal
 from transforms.core import sealed
@@ -106,7 +107,7 @@ def _shown(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{label} {n}" for label, n in found[:20]) + (", …" if len(found) > 20 else "") or "none"
 
 
-def agreement_summary(judged: Sequence[Judged], source: LabelSource) -> dict[str, Any]:
+def agreement_summary(judged: Sequence[Judged], source: LabelSource) -> JsonObject:
     """Returns what metrics say of the judgements: counts, the labels, and Krippendorff's alpha.
 
     `alpha` is of the labels at the level of `source`, `alpha_good` of good against bad; None where it is not defined.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from scoring.core.errors import ConfigError, ToolError
 from scoring.models import encoders, encoding, windows
 from scoring.models import load as models
+from scoring.models.types import Model, Tokenizer
 from scoring.quality.head import Head, logit, normal, sigmoid
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
@@ -40,7 +41,7 @@ RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the qu
 class Scorer:
     """A loaded model. `classify` maps n windows to (n, k) values; the score is the sum of the columns `good`."""
 
-    tokenizer: Any
+    tokenizer: Tokenizer
     classify: Callable[[Sequence[encoding.Ints]], Classified]
     labels: tuple[str, ...]  # k names; none when the one column is the score itself
     good: tuple[int, ...]
@@ -79,8 +80,8 @@ def load_scorer(
 
 
 def load_model(
-    config: QualityConfig, root: Path, threads: int, load: Callable[..., Any], *, at: str = "quality"
-) -> tuple[Any, Any]:
+    config: QualityConfig, root: Path, threads: int, load: Callable[..., Model], *, at: str = "quality"
+) -> tuple[Tokenizer, Model]:
     """Returns the tokenizer and the model of `config`, whose windows it is known to take."""
     models.use_threads(threads)
     tokenizer = models.load_tokenizer(config.model, root)
@@ -95,7 +96,7 @@ def load_model(
     return tokenizer, model
 
 
-def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Scorer:
+def _fitted(config: QualityConfig, tokenizer: Tokenizer, model: Model, head: Head) -> Scorer:
     def classify(found: Sequence[encoding.Ints]) -> Classified:
         embeddings = encoding.embed(model, tokenizer, found, config.batch_tokens)
         return sigmoid(head.linear.logits(embeddings))[:, None], embeddings
@@ -103,7 +104,7 @@ def _fitted(config: QualityConfig, tokenizer: Any, model: Any, head: Head) -> Sc
     return Scorer(tokenizer, classify, labels=(), good=(0,), head=head)
 
 
-def _classifier(config: QualityConfig, tokenizer: Any, model: Any, at: str) -> Scorer:
+def _classifier(config: QualityConfig, tokenizer: Tokenizer, model: Model, at: str) -> Scorer:
     def classify(found: Sequence[encoding.Ints]) -> Classified:
         values = encoding.classify(model, tokenizer, found, config.batch_tokens)
         return values.astype(np.float64), np.zeros((len(found), 0), np.float32)

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import zstandard
 
@@ -23,11 +23,15 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _FEED_BYTES = {"gzip": 65536, "zstd": 8192}
 
 
+Row: TypeAlias = dict[str, Any]  # column → value, of whatever type its format gives
+Engine: TypeAlias = Any  # what decompresses: zlib's or zstandard's
+
+
 class Record(NamedTuple):
     """One row: where it stands, and its columns. `plain` rows came from strict JSON and hold its types only."""
 
     position: int
-    fields: dict[str, Any]
+    fields: Row
     plain: bool = False
 
 
@@ -115,11 +119,11 @@ def _unpack(file: BinaryIO, packing: str) -> Iterator[bytes]:
         raise BrokenError(f"{packing}: the file is truncated")
 
 
-def _engine(packing: str) -> Any:
+def _engine(packing: str) -> Engine:
     return zlib.decompressobj(wbits=31) if packing == "gzip" else zstandard.ZstdDecompressor().decompressobj()
 
 
-def _inflate(packing: str, engine: Any, feed: bytes) -> tuple[bytes, bytes]:
+def _inflate(packing: str, engine: Engine, feed: bytes) -> tuple[bytes, bytes]:
     """Returns what `feed` decompresses to, and what of it is left to feed."""
     if packing == "zstd":
         return engine.decompress(feed), engine.unused_data

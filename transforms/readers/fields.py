@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import orjson
 
@@ -17,7 +17,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 MESSAGE_KINDS = {"image": "image", "image_url": "image", "video": "video", "video_url": "video",
                   "audio": "audio", "audio_url": "audio"}  # fmt: skip
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 
 class Media(NamedTuple):
@@ -81,7 +81,7 @@ def to_fields(record: Record, columns: Columns) -> Fields:
         raise RowError("bad_value", "the row is nested too deeply") from None
 
 
-def _to_fields(row: dict[str, Any], columns: Columns, plain: bool) -> Fields:
+def _to_fields(row: dict[str, object], columns: Columns, plain: bool) -> Fields:
     repair, kept = Repair(), set[str]()
     media = tuple(_media(row, columns, kept))
     text, inner = _text(row, columns, kept)
@@ -130,7 +130,7 @@ def _text(row: Row, columns: Columns, kept: set[str]) -> tuple[str | None, list[
     return _string(value, inner), inner
 
 
-def _string(value: Any, inner: list[Media]) -> str | None:
+def _string(value: object, inner: list[Media]) -> str | None:
     """Returns a text value as one string: lists and messages joined by newlines."""
     if value is None or isinstance(value, str):
         return value
@@ -155,7 +155,7 @@ def _decode(data: bytes) -> str:
         raise RowError("bad_encoding", words) from None
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: object) -> TypeGuard[Row]:
     return isinstance(value, dict) and bool({"role", "from"} & set(value)) and bool({"content", "value"} & set(value))
 
 
@@ -206,7 +206,7 @@ def _media(row: Row, columns: Columns, kept: set[str]) -> Iterator[Media]:
                 yield _medium(kind, one, column)
 
 
-def _medium(kind: str, value: Any, column: str = "a message") -> Media:
+def _medium(kind: str, value: object, column: str = "a message") -> Media:
     if isinstance(value, str):
         return Media(kind, value)
     if isinstance(value, bytes):
@@ -221,7 +221,7 @@ def _medium(kind: str, value: Any, column: str = "a message") -> Media:
     )
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     names = {list: "a list", dict: "an object", bool: "a boolean", type(None): "null"}
     return names.get(type(value), f"a {type(value).__name__}")
 
@@ -229,7 +229,7 @@ def _name(value: Any) -> str:
 # Meta.
 
 
-def _meta(rest: dict[str, Any], plain: bool, repair: Repair) -> str | None:
+def _meta(rest: dict[str, object], plain: bool, repair: Repair) -> str | None:
     """Returns the JSON object of all columns that no field took; None if there are none."""
     if not rest:
         return None
@@ -243,12 +243,12 @@ def _meta(rest: dict[str, Any], plain: bool, repair: Repair) -> str | None:
     return as_json(rest, repair)
 
 
-def as_json(value: Any, repair: Repair) -> str:
+def as_json(value: object, repair: Repair) -> str:
     """Returns `value` as compact JSON; what JSON has no type for is text, bytes are {"base64": …}."""
     return json.dumps(_jsonable(value, repair), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _jsonable(value: Any, repair: Repair) -> Any:
+def _jsonable(value: object, repair: Repair) -> object:
     if isinstance(value, str):
         return repair.fix(value)
     if isinstance(value, Mapping):
@@ -260,12 +260,12 @@ def _jsonable(value: Any, repair: Repair) -> Any:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else repair.fix(_words(value))
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     """Returns a value that JSON has no type for as text."""
     if isinstance(value, float):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     return str(value.isoformat() if hasattr(value, "isoformat") else value)
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)

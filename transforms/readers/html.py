@@ -16,10 +16,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scoring.core.errors import ToolError
-from transforms.readers.base import BrokenError, Extent, Fault, Item, Record, chunks, excerpt, too_large, unreadable
+from transforms.readers.base import (
+    BrokenError,
+    Extent,
+    Fault,
+    Item,
+    Record,
+    Row,
+    chunks,
+    excerpt,
+    too_large,
+    unreadable,
+)
 from transforms.readers.columns import Columns
 from transforms.readers.fields import Repair
 from transforms.readers.html_worker import ANSWER, REQUEST
@@ -101,7 +112,7 @@ def extracted(item: Item, source: SourceConfig, extractor: "Extractor") -> Item:
     return item._replace(fields={**found, **item.fields, name: text})
 
 
-def _marked(fields: dict[str, Any], source: SourceConfig) -> dict[str, Any]:
+def _marked(fields: Row, source: SourceConfig) -> Row:
     """Returns `fields` with the text column marked as a page, if it holds one."""
     name = next((c for c in Columns.of(source).by_field["text"] if c in fields), "")
     value = fields.get(name)

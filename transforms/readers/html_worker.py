@@ -13,7 +13,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from transforms.core.worker import die_with_parent
 
@@ -99,7 +99,7 @@ def with_resiliparse() -> Extract:
 EXTRACTORS: dict[str, Callable[[], Extract]] = {"trafilatura": with_trafilatura, "resiliparse": with_resiliparse}
 
 
-def answer(extract: Extract, page: bytes, charset: str, *, is_html: bool) -> dict[str, Any]:
+def answer(extract: Extract, page: bytes, charset: str, *, is_html: bool) -> dict[str, object]:
     """Returns the text and facts of a page, or the words of an error; `fatal` where the process must end."""
     try:
         text = decode(page, charset, is_html=is_html)
@@ -125,7 +125,7 @@ def serve(extract: Extract, requests: BinaryIO, answers: BinaryIO, timeout_s: fl
             return
 
 
-def send(answers: BinaryIO, found: dict[str, Any]) -> None:
+def send(answers: BinaryIO, found: dict[str, object]) -> None:
     """Writes one answer."""
     data = json.dumps(found).encode()
     answers.write(ANSWER.pack(len(data)) + data)

@@ -3,10 +3,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from scoring.core.errors import ConfigError
 from transforms.readers.base import Extent, Fault, Item, Record
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
 
 _SAVED = ("state.json", "dataset_dict.json")
 
@@ -26,7 +29,7 @@ def read_huggingface(extent: Extent) -> Iterator[Item]:
         yield Fault(index + 1, "bad_value", f"cannot read rows from {index + 1} onwards: {error}")
 
 
-def _open(extent: Extent) -> tuple[Any, dict[str, list[str]]]:
+def _open(extent: Extent) -> tuple["IterableDataset", dict[str, list[str]]]:
     """Returns the rows, and for each class-label column its names."""
     try:
         rows = _load(extent).decode(False)
@@ -40,7 +43,7 @@ def _open(extent: Extent) -> tuple[Any, dict[str, list[str]]]:
     return rows, {c: f.names for c, f in features.items() if type(f).__name__ == "ClassLabel"}
 
 
-def _load(extent: Extent) -> Any:
+def _load(extent: Extent) -> "IterableDataset":
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     import datasets
 
@@ -54,7 +57,7 @@ def _load(extent: Extent) -> Any:
     return datasets.load_dataset(str(extent.path), split=source.split, streaming=True, **kwargs)
 
 
-def local(root: Path, value: Any) -> Any:
+def local(root: Path, value: object) -> object:
     """Returns `value` of kwargs with the paths in it that are there made absolute: `datasets` knows no project."""
     if isinstance(value, str):
         return str(root / value) if next(_glob(root, value), None) else value
@@ -63,7 +66,7 @@ def local(root: Path, value: Any) -> Any:
     return {k: local(root, v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def local_paths(root: Path, value: Any) -> Iterator[Path]:
+def local_paths(root: Path, value: object) -> Iterator[Path]:
     """Yields the files and folders that `value` of kwargs names."""
     if isinstance(value, str):
         yield from _glob(root, value)

@@ -66,7 +66,7 @@ def _may_be_rounded(value: Any) -> bool:
     return False
 
 
-def _lenient(data: bytes) -> Any:
+def _lenient(data: bytes) -> object:
     return json.loads(data.decode())
 
 
@@ -82,12 +82,12 @@ def _parse_leniently(position: int, data: bytes) -> Item:
         return Fault(position, "bad_json", str(error), excerpt(data))
 
 
-def _record(position: int, row: Any, data: bytes, plain: bool) -> Item:
+def _record(position: int, row: object, data: bytes, plain: bool) -> Item:
     if isinstance(row, dict):
         return Record(position, row, plain)
     return Fault(position, "not_an_object", f"the row is {_kind(row)}", excerpt(data))
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from transforms.readers.base import Extent, Fault, Item, Record, unreadable
+from transforms.readers.base import Extent, Fault, Item, Record, Row, unreadable
 from transforms.readers.columns import Columns
 
 _BATCH_ROWS = 256  # rows as Python objects at one time
@@ -84,7 +83,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_plain_type(inner.value_type)) if is_list else inner
 
 
-def media_rows(extent: Extent) -> Iterator[dict[str, Any]]:
+def media_rows(extent: Extent) -> Iterator[Row]:
     """Yields the rows of a file with nothing but the texts in columns that may name media files."""
     columns = Columns.of(extent.source)
     with pq.ParquetFile(extent.path) as file:

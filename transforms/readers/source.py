@@ -3,7 +3,7 @@
 import string
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any, Literal
+from typing import Literal
 
 from scoring.core.config import config
 from transforms.core.text_files import check_files
@@ -43,7 +43,7 @@ class SourceConfig:
     html: HtmlConfig = HtmlConfig()
     whole_file: bool = True  # text files: one sample per file; false: one per paragraph
     split: str = "train"  # huggingface
-    kwargs: Mapping[str, Any] = field(default_factory=dict)  # huggingface: further arguments of load_dataset
+    kwargs: Mapping[str, object] = field(default_factory=dict)  # huggingface: further arguments of load_dataset
 
     def __post_init__(self) -> None:
         check_files(self.name, self.paths, self.encoding)

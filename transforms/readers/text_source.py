@@ -6,7 +6,7 @@ sources belong.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
@@ -105,7 +105,7 @@ def read_texts(root: Path, source: TextSource, use: Use) -> Iterator[str]:
 
 def read_rows(
     root: Path, source: TextSource, use: Use, columns: Mapping[str, str]
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
+) -> Iterator[tuple[str, Mapping[str, object]]]:
     """Yields file and row, in the order of files and rows. `columns` maps each column to the key that names it.
 
     Raises:
@@ -137,12 +137,12 @@ def _fault(source: TextSource, use: Use, uri: str, fault: Fault) -> ConfigError 
     return DataError(what, where=uri, remedy=remedy)
 
 
-def text_of(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+def text_of(row: Mapping[str, object], columns: Sequence[str]) -> str:
     """Returns the text of a row: its columns joined by newlines."""
     return "\n".join(piece for column in columns for piece in _pieces(row.get(column)))
 
 
-def _pieces(value: Any) -> Iterator[str]:
+def _pieces(value: object) -> Iterator[str]:
     """Yields every text and number in `value`, in order; a list of choices and nested columns are taken apart."""
     if isinstance(value, Mapping):
         for inner in value.values():

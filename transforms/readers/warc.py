@@ -8,10 +8,21 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from transforms.decode.probe import sniff
-from transforms.readers.base import CHUNK_BYTES, BrokenError, Extent, Fault, Item, Record, excerpt, stream, unreadable
+from transforms.readers.base import (
+    CHUNK_BYTES,
+    BrokenError,
+    Extent,
+    Fault,
+    Item,
+    Record,
+    Row,
+    excerpt,
+    stream,
+    unreadable,
+)
 from transforms.readers.base import too_large as too_large_words
 from transforms.readers.html import Page
 from transforms.readers.http_message import HEADER_BYTES, Answer, BodyError, headers, media_type
@@ -173,7 +184,7 @@ def _item(head: Head, data: bytes, size: int, limit: int) -> Item | None:
         return Fault(head.offset, error.reason, f"{error.error}, {facts.get('url', 'no address')}", shown)
 
 
-def _facts(fields: dict[str, str], answer: Answer) -> dict[str, Any]:
+def _facts(fields: dict[str, str], answer: Answer) -> Row:
     """Returns the columns of a record beside its text."""
     found = {
         "url": fields.get("warc-target-uri", "").removeprefix("<").removesuffix(">"),

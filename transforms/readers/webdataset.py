@@ -6,13 +6,14 @@ a name; one that leads out of its folder, a link or a device makes its sample a 
 
 import json
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from transforms.readers.base import CHUNK_BYTES, BrokenError, Extent, Fault, Item, Record, stream, unreadable
+from transforms.core.features import Blob
+from transforms.readers.base import CHUNK_BYTES, BrokenError, Extent, Fault, Item, Record, Row, stream, unreadable
 from transforms.readers.base import too_large as too_large_words
 from transforms.readers.columns import MEDIA, Columns
 from transforms.readers.html import Page
@@ -181,7 +182,7 @@ def _item(sample: _Sample, extent: Extent) -> Item:
     if sample.fault:
         return sample.fault
     named = Columns.of(extent.source).named
-    fields: dict[str, Any] = {"__key__": sample.key}
+    fields: Row = {"__key__": sample.key}
     later: list[tuple[str, bytes]] = []
     for suffix, (name, data) in sorted(sample.members.items(), key=lambda pair: pair[0] not in _TEXTS):
         if suffix.rpartition(".")[2] == "json" and suffix not in named:
@@ -197,7 +198,7 @@ def _item(sample: _Sample, extent: Extent) -> Item:
     return Record(sample.position, fields)
 
 
-def _add(fields: dict[str, Any], suffix: str, blob: dict[str, Any], mapped: str | None, encoding: str) -> None:
+def _add(fields: Row, suffix: str, blob: Blob, mapped: str | None, encoding: str) -> None:
     """Puts a member into the column that `columns` names after its suffix, else into that of its kind."""
     kind, last, data = named_kind(f"x.{suffix}"), suffix.rpartition(".")[2], blob["bytes"]
     if mapped in MEDIA:
@@ -223,9 +224,7 @@ def _readable(data: bytes) -> str | bytes:
         return data
 
 
-def _add_json(
-    fields: dict[str, Any], suffix: str, data: bytes, position: int, named: dict[str, str] | Any
-) -> Fault | None:
+def _add_json(fields: Row, suffix: str, data: bytes, position: int, named: Mapping[str, str]) -> Fault | None:
     """Puts the keys of a JSON member among the columns; returns the fault of one that is not JSON.
 
     A key whose column is taken, or that would name a medium outside the archive, gets the prefix `json.`.

@@ -2,20 +2,20 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from scoring.core.types import JsonObject
 from transforms.core import schemas
 
 FORMAT = {"name": "gradsift-shards", "version": 1}
 COUNTS = ("text_tokens", "image_tokens", "video_tokens", "audio_tokens")
 COLUMNS = ("band", "phase", "pool", "tier", "flops", "bytes", "score")  # of the plan, that `entry` reads
 
-Entry = dict[str, Any]
+Entry = JsonObject
 
 
 def entry(path: Path, digest: str, rows: pa.RecordBatch, tokens: Sequence[int]) -> Entry:
@@ -62,7 +62,7 @@ def totals(entries: Sequence[Entry]) -> Entry:
     return {"shards": len(entries), **sums, "tokens": tokens, "flops": math.fsum(e["flops"] for e in entries)}
 
 
-def manifest(entries: Sequence[Entry], *, order: str, fingerprint: str) -> dict[str, Any]:
+def manifest(entries: Sequence[Entry], *, order: str, fingerprint: str) -> JsonObject:
     """Returns the whole manifest: shards in the order in which they are trained on."""
     return {
         "format": FORMAT,
@@ -109,7 +109,7 @@ nothing else maps.
 """
 
 
-def card(found: Mapping[str, Any], stats: Mapping[str, Any]) -> str:
+def card(found: JsonObject, stats: JsonObject) -> str:
     """Returns the README of the shards: totals of the manifest `found`, and the plan's `stats`."""
     total = found["totals"]
     facts = {

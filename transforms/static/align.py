@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,7 @@ def _caption(batch: pa.RecordBatch, row: int) -> str:
     return (batch["clean.clean_text"][row].as_py() or "").strip()
 
 
-def _pictures(batch: pa.RecordBatch, places: Mapping[int, int], owners: list[int]) -> Iterator[Any]:
+def _pictures(batch: pa.RecordBatch, places: Mapping[int, int], owners: list[int]) -> Iterator[Image.Image]:
     """Yields the pictures of the rows that can be read, and appends to `owners` the place of each one's row."""
     for row, place in places.items():
         payloads = batch["samples.images"][row].as_py() or []
@@ -51,7 +50,7 @@ def _pictures(batch: pa.RecordBatch, places: Mapping[int, int], owners: list[int
                 yield picture
 
 
-def _picture(payload: Payload) -> Any:
+def _picture(payload: Payload) -> Image.Image | None:
     data = payload["bytes"] if payload else None
     if not data:
         return None

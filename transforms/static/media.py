@@ -3,16 +3,16 @@
 import io
 import math
 import wave
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from PIL import Image
 
 from scoring.static.pictures import MAX_FRAMES, MAX_SIDE, Pixels, picture_readings, video_readings
 from scoring.static.sound import sound_readings
+from transforms.core.features import Blob
 
-Payload = Mapping[str, Any] | None  # {bytes, path}
+Payload = Blob | None
 
 
 def media_readings(modality: str, images: Sequence[Payload] | None, audio: Payload) -> dict[str, float]:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -158,7 +157,7 @@ class ReadDimensions(beam.PTransform):
         load = partial(load_tools, self.unigrams, self.load)
         return items | "ReadDimensions" >> beam.ParDo(MapWithModel(load, self._read))
 
-    def _read(self, part: Part, tools: Any) -> Part:
+    def _read(self, part: Part, tools: Tools) -> Part:
         found = read_batch(part.batch, tools.unigrams, max_tokens=self.max_tokens, aligner=tools.aligner)
         return part.with_batch(found)
 
