@@ -10,7 +10,6 @@ Guarantees: one row per sample, in order; the value of every rule is stored, als
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from pipelines.core import conserve, progress, stage
 from pipelines.core.project import Project
 from pipelines.passes import boilerplate, decontaminate
 from scoring.core import jit
+from scoring.core.types import JsonObject
 from transforms.clean.config import CleanConfig
 from transforms.clean.transform import READS, Clean
 from transforms.core import schemas
@@ -55,7 +55,7 @@ def _index(project: Project, config: CleanConfig) -> decontaminate.Prepared:
     return decontaminate.prepare(project, config.decontaminate, clean, asdict(config.normalize))
 
 
-def _decisive(config: CleanConfig, repeated: boilerplate.Found) -> dict[str, Any]:
+def _decisive(config: CleanConfig, repeated: boilerplate.Found) -> JsonObject:
     """Returns what of params decides the bytes of every part; the sets of lines and items have digests of their own."""
     values = asdict(config)
     values["boilerplate"] = {"on": repeated.path is not None, "remove": config.boilerplate.remove}

@@ -3,9 +3,16 @@
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from scoring.core.types import JsonObject
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipelines.core.project import Project
 
 app = typer.Typer(
     name="gradsift",
@@ -68,7 +75,7 @@ def query(
     """Run a read-only SQL query over samples, scores, drops and shards; `whatif` tries other thresholds."""
     from pipelines.catalog import query as module
 
-    shape: dict[str, Any] = {"csv": csv, "json": json, "parquet": parquet, "rows": rows}
+    shape: JsonObject = {"csv": csv, "json": json, "parquet": parquet, "rows": rows}
     _exit("query", lambda: module.main(params, sql, **shape, rules=rule or [], thresholds=threshold or []))
 
 
@@ -88,7 +95,7 @@ def rescore(
     """Rank all rows by gradient similarity to the rows that match WHERE; uses stored sketches, runs no model."""
     from pipelines.catalog import rescore as module
 
-    def find(project: Any) -> Any:
+    def find(project: "Project") -> "pa.Table":
         if duplicates is not None:
             return module.duplicates(project, where, duplicates)
         return module.rescore(project, where, away)
@@ -216,8 +223,8 @@ def fit(
     from pipelines.quality_models import fit_command as module
 
     def action() -> None:
-        columns: dict[str, Any] = {"label": label, "text": tuple(text or ["text"]), "annotator": annotator}
-        taught: dict[str, Any] = {"teacher": teacher, "teacher_good": tuple(teacher_good or ()), "threshold": threshold}
+        columns: JsonObject = {"label": label, "text": tuple(text or ["text"]), "annotator": annotator}
+        taught: JsonObject = {"teacher": teacher, "teacher_good": tuple(teacher_good or ()), "threshold": threshold}
         module.main(params, module.Request(
             out=out, labels=labels, test=test, model=model, format=format, good=tuple(good or ()), unfreeze=unfreeze,
             rows=rows, min_spearman=min_spearman, **columns, **taught,

@@ -14,7 +14,6 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -25,6 +24,7 @@ from pipelines.core.project import Project
 from pipelines.passes import corpus_lines
 from scoring.core import files
 from scoring.core.errors import DataError
+from scoring.core.types import Record
 from transforms.core import arrow_files, part_io, parts, schemas
 from transforms.dedup import near
 from transforms.dedup.config import DedupConfig, NearConfig
@@ -160,7 +160,7 @@ def _verify(project: Project, wanted: Sequence[parts.Task]) -> None:
             )
 
 
-def check_loss(by_source: Mapping[str, Mapping[str, Any]], max_loss: float) -> None:
+def check_loss(by_source: Mapping[str, Record], max_loss: float) -> None:
     """Raises a DataError that names each source of 10 rows or more whose share of duplicates is above `max_loss`."""
     shares = {s: v["dropped"] / v["inputs"] for s, v in by_source.items() if v["inputs"] >= MIN_ROWS}
     worst = {source: share for source, share in shares.items() if share > max_loss}

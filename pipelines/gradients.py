@@ -12,8 +12,10 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
 
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +23,7 @@ from pipelines.core import stage
 from pipelines.core.project import Project
 from pipelines.passes import directions, reference_marker, stability
 from scoring.core.sums import ExactSum
+from scoring.core.types import JsonObject
 from transforms.core import parts
 from transforms.core.schemas import GRADIENTS
 from transforms.core.schemas import SKETCHES as SKETCHES_SCHEMA
@@ -57,7 +60,7 @@ def make_recipe(project: Project, config: GradientsConfig, marker: directions.Ma
     return Recipe(config, project.root, project.runtime.threads, tuple(names), paths)
 
 
-def _map(project: Project, config: GradientsConfig, transform: Any, depends: Sequence[str]) -> None:
+def _map(project: Project, config: GradientsConfig, transform: beam.PTransform, depends: Sequence[str]) -> None:
     sketched = config.sketch.keep != "none"
     folder = project.folder(SKETCHES)
     if not sketched:
@@ -75,7 +78,7 @@ def _map(project: Project, config: GradientsConfig, transform: Any, depends: Seq
     stage.map_parts(project, sidecar, transform, sink)
 
 
-def _metrics(project: Project, marker: directions.Marker) -> dict[str, Any]:
+def _metrics(project: Project, marker: directions.Marker) -> JsonObject:
     """Returns how many rows were scored and how, why others were not, and means over the scored rows by checkpoint."""
     notes: Counter[str] = Counter()
     modes: Counter[str] = Counter()
@@ -97,7 +100,7 @@ def _metrics(project: Project, marker: directions.Marker) -> dict[str, Any]:
     return {**counts, **kept, "target_rows": len(marker["ids"]), "mean_order_gain": round(gain.mean(), 9), **means}
 
 
-def _floats(values: pa.Array) -> Any:
+def _floats(values: pa.Array) -> npt.NDArray[np.float64]:
     return values.drop_null().to_numpy(zero_copy_only=False)
 
 

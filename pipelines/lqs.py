@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +20,12 @@ import pyarrow.compute as pc
 
 from pipelines.core import stage, tables
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from pipelines.passes import canaries, distilled
 from scoring.core.errors import DataError
 from scoring.core.ranks import pearson
 from scoring.core.sums import ExactSum
+from scoring.core.types import JsonObject
 from scoring.lqs.formula import Moments, band_ends, log_norm, lqs
 from transforms.core import parts, schemas
 from transforms.lqs import canary_figures as junk
@@ -65,7 +66,7 @@ def run(project: Project) -> None:
     stage.write_metrics(project, "lqs", {**metrics(project, config, corpus), **card, **tried})
 
 
-def try_canaries(project: Project, config: LqsSection, corpus: Corpus) -> dict[str, Any]:
+def try_canaries(project: Project, config: LqsSection, corpus: Corpus) -> JsonObject:
     """Returns the AUC of good rows over each kind of junk, by signal.
 
     Raises:
@@ -136,7 +137,7 @@ def _band_ends(project: Project, scores: Iterator[pa.RecordBatch]) -> tuple[Key 
     return base, reinforcement
 
 
-def _key(connection: Any, end: int) -> Key | None:
+def _key(connection: Connection, end: int) -> Key | None:
     if not end:
         return None
     sql = f"SELECT score, sample_id FROM keys ORDER BY score, sample_id LIMIT 1 OFFSET {end - 1}"
@@ -144,7 +145,7 @@ def _key(connection: Any, end: int) -> Key | None:
     return score, sample_id
 
 
-def metrics(project: Project, config: LqsSection, corpus: Corpus) -> dict[str, Any]:
+def metrics(project: Project, config: LqsSection, corpus: Corpus) -> JsonObject:
     """Returns how many rows have which score, band and flag, and how the two parts of the score agree."""
     reads = {"lqs": ["score"]}
     (mean,) = _means(project, reads, _scores)
@@ -166,7 +167,7 @@ def _scores(batch: pa.RecordBatch) -> npt.NDArray[np.float64]:
     return parts.floats(batch["lqs.score"])
 
 
-def _counts(project: Project) -> dict[str, Any]:
+def _counts(project: Project) -> JsonObject:
     names = ("rows_scored", "with_gradients", "rows_distilled", "static_only", "no_score", "high_value")
     totals = dict.fromkeys(names, 0)
     bands: dict[str, int] = {}

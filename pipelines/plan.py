@@ -8,7 +8,6 @@ Guarantees: samples = planned + not planned, by reason; the same inputs and para
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +16,10 @@ import pyarrow as pa
 from pipelines.core import progress, stage, tables, trust
 from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from scoring.core import files, selection
 from scoring.core.errors import DataError
+from scoring.core.types import JsonObject
 from scoring.order import balance, ordering
 from scoring.order.config import PlanConfig
 from transforms.core import parts, schemas, sealed
@@ -69,7 +70,7 @@ def _inputs(project: Project) -> list[str]:
     return digests
 
 
-def _write(project: Project, connection: Any, settings: PlanConfig, task: parts.Task) -> None:
+def _write(project: Project, connection: Connection, settings: PlanConfig, task: parts.Task) -> None:
     not_planned = _load(project, connection)
     chosen, not_planned["top_ratio"] = _select(connection, settings)
     samples = sum(parts.Footer(p).rows for p in project.folder("samples").glob(parts.PATTERN))
@@ -101,7 +102,7 @@ def _sentence(counts: dict[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "nothing"
 
 
-def _load(project: Project, connection: Any) -> dict[str, int]:
+def _load(project: Project, connection: Connection) -> dict[str, int]:
     """Fills the table `keys`, one row per sample; returns how many each filter dropped."""
     cases = " ".join(f"WHEN NOT coalesce({f}_kept, false) THEN '{f}'" for f in FILTERS)
     others = " OR ".join(f"{f}_sample_id IS DISTINCT FROM samples_sample_id" for f in COLUMNS if f != "samples")
@@ -125,7 +126,7 @@ def _load(project: Project, connection: Any) -> dict[str, int]:
     return {f: found.get(f, 0) for f in FILTERS}
 
 
-def _select(connection: Any, settings: PlanConfig) -> tuple[int, int]:
+def _select(connection: Connection, settings: PlanConfig) -> tuple[int, int]:
     """Fills the table `chosen`: the selected rows, `best` from 1 for the highest score, `seat` from 0 for the lowest.
 
     Rows without a score come last in both. Returns how many rows are selected, and how many of the kept are not.
@@ -142,7 +143,7 @@ def _select(connection: Any, settings: PlanConfig) -> tuple[int, int]:
     return count, kept - count
 
 
-def _order(connection: Any, settings: PlanConfig, rows: int) -> ordering.Permutation:
+def _order(connection: Connection, settings: PlanConfig, rows: int) -> ordering.Permutation:
     """Returns (rows,) the seat of the row at each rank."""
     unscored = connection.execute("SELECT count(*) FROM chosen WHERE score IS NULL").fetchall()[0][0]
     base = ordering.strata(rows, settings.mixed)[0]
@@ -150,16 +151,16 @@ def _order(connection: Any, settings: PlanConfig, rows: int) -> ordering.Permuta
     return ascending[ordering.ordered(rows, settings, unscored=unscored)]
 
 
-Costs = dict[str, npt.NDArray[Any]]
+Costs = dict[str, npt.NDArray[np.float64]]
 
 
-def _costs(connection: Any, order: ordering.Permutation) -> Costs:
+def _costs(connection: Connection, order: ordering.Permutation) -> Costs:
     """Returns complexity, tokens and flops (rows,) in the order of the ranks."""
     found = connection.execute("SELECT complexity, tokens, flops FROM chosen ORDER BY seat").fetchnumpy()
     return {name: np.asarray(values)[order] for name, values in found.items()}
 
 
-def _shard_stats(cut: balance.Cut, costs: Costs) -> dict[str, Any]:
+def _shard_stats(cut: balance.Cut, costs: Costs) -> JsonObject:
     """Returns the figures of the shards. Sums of floats are exact, so no thread or library changes a digit."""
     spans = list(zip(cut.starts.tolist(), cut.ends.tolist(), strict=True))
     flops = [math.fsum(costs["flops"][start:end].tolist()) for start, end in spans]
@@ -180,13 +181,13 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"min": min(values), "mean": math.fsum(values) / len(values), "max": max(values)}
 
 
-def _row_stats(connection: Any, hot: int) -> dict[str, Any]:
+def _row_stats(connection: Connection, hot: int) -> JsonObject:
     rows, unscored = connection.execute("SELECT count(*), count(*) FILTER (score IS NULL) FROM chosen").fetchall()[0]
     bands = connection.execute("SELECT band, count(*) FROM chosen GROUP BY band ORDER BY band").fetchall()
     return {"tiers": {"hot": hot, "cold": rows - hot}, "bands": dict(bands), "unscored": unscored}
 
 
-def _place(connection: Any, order: ordering.Permutation, cut: balance.Cut) -> None:
+def _place(connection: Connection, order: ordering.Permutation, cut: balance.Cut) -> None:
     """Registers `places`: rank, shard and position of every seat."""
     ranks = np.arange(len(order), dtype=np.int64)
     places = {
@@ -199,7 +200,7 @@ def _place(connection: Any, order: ordering.Permutation, cut: balance.Cut) -> No
     connection.register("places", pa.table(places))
 
 
-def _rows(connection: Any, hot: int) -> pa.RecordBatchReader:
+def _rows(connection: Connection, hot: int) -> pa.RecordBatchReader:
     """Returns the plan's rows by rank, batch by batch."""
     values = {f.name: f'"{f.name}"' for f in schemas.PLAN} | {
         "phase": "0",
@@ -212,7 +213,7 @@ def _rows(connection: Any, hot: int) -> pa.RecordBatchReader:
 
 
 def _stream(
-    project: Project, rows: pa.RecordBatchReader, cut: balance.Cut, task: parts.Task, stats: dict[str, Any]
+    project: Project, rows: pa.RecordBatchReader, cut: balance.Cut, task: parts.Task, stats: JsonObject
 ) -> None:
     """Writes the plan atomically, one row group in memory at a time."""
     record = {"fingerprint": task.fingerprint, "stats": stats}

@@ -9,13 +9,13 @@ Guarantees: a row's score depends on its text, the model and the head alone; a n
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from pipelines.core import conserve, stage
 from pipelines.core.project import Project
 from pipelines.quality_models import also as quality_also
 from pipelines.quality_models import fit as quality_fit
 from pipelines.quality_models.fit import HeadFile
+from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.models import load as models
 from scoring.quality import head as quality_head
@@ -55,7 +55,7 @@ def _head(project: Project, config: QualityConfig, model: str) -> HeadFile | Non
     return found
 
 
-def _summary(config: QualityConfig, head: HeadFile | None) -> dict[str, Any]:
+def _summary(config: QualityConfig, head: HeadFile | None) -> JsonObject:
     if head:
         return {k: v for k, v in head.card.items() if k not in ("row_ids", "key", "head")}
     if config.head == MODEL:

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
@@ -23,6 +22,7 @@ from scoring.core import drift, files
 from scoring.core.errors import DataError
 from scoring.models import files as model_files
 from scoring.models import load as models
+from scoring.models.types import Model, Tokenizer
 from scoring.reference import train as reference
 from scoring.reference.config import MIN_ROWS, ReferenceConfig
 
@@ -113,7 +113,7 @@ def _train(project: Project, config: ReferenceConfig, chosen: Sequence[Chosen]) 
     }
 
 
-def _save(project: Project, step: int, model: Any, tokenizer: Any) -> dict[str, str]:
+def _save(project: Project, step: int, model: Model, tokenizer: Tokenizer) -> dict[str, str]:
     folder = project.folder("reference") / f"checkpoint-{step:05d}"
     reference.save_checkpoint(folder, model, tokenizer)
     return {"name": folder.name, "digest": model_files.digest(str(folder))}

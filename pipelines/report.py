@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pipelines.catalog import totals
 from pipelines.catalog import views as catalog
@@ -20,12 +20,17 @@ from pipelines.catalog.results import cell, shown_text
 from pipelines.catalog.totals import Totals
 from pipelines.core import stage
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from pipelines.reporting import figures, head_figures, score_figures, trust_figures
 from pipelines.reporting.charts import short
 from pipelines.reporting.config import ReportConfig
 from pipelines.reporting.figure import FigureData
 from scoring.core import files
+from scoring.core.types import JsonObject
 from transforms.core import parts
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 TEMPLATE = Path(__file__).parent / "reporting" / "report.html.j2"
 TEXT_CHARS = 400
@@ -74,7 +79,7 @@ def page_path(project: Project) -> Path:
     return project.root / "reports" / "index.html"
 
 
-def look(project: Project, connection: Any) -> FigureData:
+def look(project: Project, connection: Connection) -> Sight:
     """Returns what the figures are drawn from."""
     columns = {name for name, *_ in connection.execute("DESCRIBE samples_all").fetchall()}
     return FigureData(project, connection, frozenset(columns), totals.measure(connection))
@@ -99,7 +104,7 @@ def render(data: FigureData, settings: ReportConfig) -> str:
     )
 
 
-def marked(text: str) -> Any:
+def marked(text: str) -> "Markup":
     """Returns `text` escaped, with backticks turned into code."""
     from markupsafe import Markup, escape
 
@@ -127,7 +132,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} % of rows" if whole else "no rows"
 
 
-def examples(data: FigureData, count: int) -> list[tuple[str, list[dict[str, Any]]]]:
+def examples(sight: Sight, count: int) -> list[tuple[str, list[JsonObject]]]:
     """Returns the rows with the highest and the lowest score, each with the beginning of its text."""
     column = next((c for c in ("score", "quality") if c in data.columns), None)
     if column is None or not count:
@@ -144,7 +149,7 @@ def examples(data: FigureData, count: int) -> list[tuple[str, list[dict[str, Any
     return ends
 
 
-def _example(project: Project, row: dict[str, Any], shown: Sequence[str]) -> dict[str, Any]:
+def _example(project: Project, row: JsonObject, shown: Sequence[str]) -> JsonObject:
     text = parts.read_part(project.folder("samples") / row["part"], ["text"])["text"][row["row"]].as_py()
     begins = None if text is None else shown_text(text[:TEXT_CHARS]) + ("…" if len(text) > TEXT_CHARS else "")
     return {**row, "text": begins, "values": [(name, row[name]) for name in shown if row[name] is not None]}
@@ -170,7 +175,7 @@ def _plots(data: FigureData) -> dict[str, str]:
     }
 
 
-def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)

@@ -12,7 +12,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
@@ -22,6 +21,7 @@ from pipelines.sample_corpus.files import MediaFile
 from pipelines.sample_corpus.pictures import pictures
 from pipelines.sample_corpus.recordings import sounds, videos
 from scoring.core import files
+from scoring.core.types import JsonObject, Record
 from transforms.decode import tool
 
 MANIFEST = "_manifest.json"
@@ -49,7 +49,7 @@ def is_current(folder: Path, fingerprint: str) -> bool:
     )
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def _manifest(folder: Path) -> JsonObject:
     try:
         return dict(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -123,7 +123,7 @@ def _captions(media: list[MediaFile]) -> Iterator[bytes]:
         yield _line({"id": f"fault-{fault}-00", "text": text, "image": path, "fault": fault})
 
 
-def _line(row: Mapping[str, Any]) -> bytes:
+def _line(row: Record) -> bytes:
     return json.dumps({**row, "fault": row.get("fault")}, ensure_ascii=False).encode()
 
 

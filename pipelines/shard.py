@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
@@ -22,6 +21,7 @@ from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
 from scoring.core import files
 from scoring.core.errors import DataError
+from scoring.core.types import JsonObject
 from transforms.core import parts, schemas, sealed
 from transforms.shard import manifest
 from transforms.shard import transform as shard
@@ -58,7 +58,7 @@ def _plan(project: Project) -> Path:
     return path
 
 
-def _stats(project: Project) -> dict[str, Any]:
+def _stats(project: Project) -> JsonObject:
     return dict(parts.Footer(_plan(project)).meta["stats"])  # type: ignore[call-overload]
 
 

@@ -10,16 +10,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.core import stage, tables, trust
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from scoring.core import files
 from scoring.core.files import file_digest
 from scoring.core.sums import ExactSum
+from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.static.alignment import Aligner, load_aligner
 from scoring.static.dimensions import DIMENSIONS
@@ -127,7 +128,9 @@ def quantiles(project: Project, config: StaticConfig) -> dict[str, dict[str, tup
         return {d: _bounds(project, connection, d, config) for d in DIMENSIONS}
 
 
-def _bounds(project: Project, connection: Any, dimension: str, config: StaticConfig) -> dict[str, tuple[float, float]]:
+def _bounds(
+    project: Project, connection: Connection, dimension: str, config: StaticConfig
+) -> dict[str, tuple[float, float]]:
     rows = tables.zipped(project, {"samples": ["modality"], "clean": ["language"], "static/raw": [dimension]})
     split = f"modality IN {TEXTUAL} AND coalesce(language = 'en', false)" if dimension == BY_LANGUAGE else "false"
     found = connection.sql(
@@ -138,7 +141,7 @@ def _bounds(project: Project, connection: Any, dimension: str, config: StaticCon
     return {group(m, dimension, english=e): (low, high) for m, e, (low, high) in found}
 
 
-def metrics(project: Project, config: StaticConfig, bounds: Mapping[str, Bounds]) -> dict[str, Any]:
+def metrics(project: Project, config: StaticConfig, bounds: Mapping[str, Bounds]) -> JsonObject:
     """Returns the weights, the quantiles, and the mean score by modality."""
     sums: dict[str, ExactSum] = {}
     reads = {"samples": ["modality"], "static": ["static_score"]}

@@ -8,10 +8,10 @@ and that have tokens.
 
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from pipelines.core import stage, tables
 from pipelines.core.project import Project
+from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.order.cost_config import TokensConfig
 from transforms import tokens
@@ -46,7 +46,7 @@ def run(project: Project) -> None:
     stage.write_metrics(project, "tokens", totals)
 
 
-def _totals(project: Project) -> dict[str, Any]:
+def _totals(project: Project) -> JsonObject:
     """Returns rows, tokens by modality, FLOPs and the median cost of a row that has tokens.
 
     FLOPs are summed as integers: the sum of floats depends on how DuckDB's threads split it.

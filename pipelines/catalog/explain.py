@@ -6,13 +6,13 @@ Writes: nothing.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import cell, cut, visible
 from pipelines.core.project import Project
-from pipelines.core.tables import select
+from pipelines.core.tables import Connection, select
 from scoring.core.errors import ConfigError
+from scoring.core.types import Record
 from transforms.core import parts, schemas
 from transforms.core.rejects import REASONS
 
@@ -20,8 +20,6 @@ TEXT_CHARS = 300
 SHOWN = 10  # ids or rejects, where more match
 AT_URI = "(uri = $1 OR uri || ':' || position = $1)"
 _PAYLOADS = ("images", "audio")
-
-Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -31,11 +29,11 @@ class Life:
     project: Project
     part: str
     row: int
-    folders: Mapping[str, Values]
-    plan: Values | None  # None: not planned, or there is no plan
+    folders: Mapping[str, Record]
+    plan: Record | None  # None: not planned, or there is no plan
     has_plan: bool
-    rules: Sequence[Values]
-    rejects: Sequence[Values]  # parts of the same file, or rows of the same id, that could not be read
+    rules: Sequence[Record]
+    rejects: Sequence[Record]  # parts of the same file, or rows of the same id, that could not be read
     weights: Mapping[str, float]  # of the static dimensions
 
 
@@ -63,7 +61,7 @@ def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def _find(connection: Any, match: str, wanted: str) -> tuple[str, int] | None:
+def _find(connection: Connection, match: str, wanted: str) -> tuple[str, int] | None:
     """Returns the part and the row of the one sample that `match` finds, or None."""
     rows = connection.execute(
         f"SELECT sample_id, part, row FROM samples WHERE {match} ORDER BY 1 LIMIT {SHOWN + 1}", [wanted]
@@ -73,23 +71,23 @@ def _find(connection: Any, match: str, wanted: str) -> tuple[str, int] | None:
     return (str(rows[0][1]), int(rows[0][2])) if rows else None
 
 
-def _nearest(connection: Any, wanted: str) -> str:
+def _nearest(connection: Connection, wanted: str) -> str:
     rows = connection.execute(
         "SELECT sample_id FROM samples ORDER BY jaro_winkler_similarity(sample_id, $1) DESC, 1 LIMIT 5", [wanted]
     ).fetchall()
     return f"the closest ids are {_listed(rows)}" if rows else "no sample could be read; see `gradsift query rejects`"
 
 
-def _listed(rows: Sequence[Sequence[Any]]) -> str:
+def _listed(rows: Sequence[tuple[str]]) -> str:
     return ", ".join(visible(row[0]) for row in rows[:SHOWN]) + (", …" if len(rows) > SHOWN else "")
 
 
-def _rejects(connection: Any, match: str, values: Sequence[Any]) -> Sequence[Values]:
+def _rejects(connection: Connection, match: str, values: Sequence[object]) -> Sequence[Record]:
     order = f"ORDER BY uri, position, reason LIMIT {SHOWN}"
     return select(connection, f"SELECT * FROM rejects WHERE {match} {order}", values)
 
 
-def _reject(reject: Values) -> Iterator[str]:
+def _reject(reject: Record) -> Iterator[str]:
     yield f"reject {visible(str(reject['uri']))}:{reject['position']}"
     yield _line("source", reject["source"])
     yield _line("stage", reject["stage"])
@@ -102,7 +100,7 @@ def _reject(reject: Values) -> Iterator[str]:
     yield _line("partly read", "yes; what was read became a sample" if reject["partial"] else "no")
 
 
-def _life(project: Project, connection: Any, part: str, row: int) -> Life:
+def _life(project: Project, connection: Connection, part: str, row: int) -> Life:
     folders = _folders(project, part, row)
     own = folders["samples"]
     has_plan = (project.data / catalog.PLAN_FILE).is_file()
@@ -124,7 +122,7 @@ def _weights(project: Project) -> dict[str, float]:
     return project.section("static", StaticConfig).weights
 
 
-def _folders(project: Project, part: str, row: int) -> dict[str, Values]:
+def _folders(project: Project, part: str, row: int) -> dict[str, Record]:
     """Returns the row of each folder whose part holds the same samples; a half-finished run has fewer."""
     ids = parts.Footer(project.folder("samples") / part).meta.get("ids")
     found = {}
@@ -136,7 +134,7 @@ def _folders(project: Project, part: str, row: int) -> dict[str, Values]:
     return found
 
 
-def _line(name: str, value: Any) -> str:
+def _line(name: str, value: object) -> str:
     return f"  {name:<22} {cut(value, TEXT_CHARS) if isinstance(value, str) else cell(value)}"
 
 

@@ -6,7 +6,6 @@ Writes: nothing.
 
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,11 @@ from pipelines.core.project import Project
 from pipelines.quality_models import also_columns
 from pipelines.quality_models import fit as quality_fit
 from scoring.core.errors import DataError, GradsiftError
+from scoring.core.types import Record
 from scoring.models import encoding, windows
 from scoring.models import files as model_files
 from scoring.models import load as models
+from scoring.models.types import Tokenizer
 from scoring.quality.head import Head, logit
 from transforms.core.schemas import CLEAN
 from transforms.quality import values as quality_values
@@ -33,11 +34,10 @@ STALE = "the text, the params or the head changed after this row was scored: run
 _ROUNDED = 1e-5  # scores are kept to six digits
 _LEAST = 0.005  # log-odds: less would be shown as zero
 
-Values = Mapping[str, Any]
 Fact = tuple[str, str]  # a name and its text
 
 
-def facts(project: Project, folders: Mapping[str, Values]) -> Iterator[Fact]:
+def facts(project: Project, folders: Mapping[str, Record]) -> Iterator[Fact]:
     """Yields why the row with `folders`, that of `quality` among them, has its score: windows, then values.
 
     If the tokenizer or the head is unavailable, one fact says why.
@@ -63,7 +63,7 @@ def _unknown(error: GradsiftError) -> str:
     return f"not shown: {str(error).splitlines()[0]}"
 
 
-def _windows(project: Project, config: QualityConfig, row: Values, clean: Values) -> Iterator[Fact]:
+def _windows(project: Project, config: QualityConfig, row: Record, clean: Record) -> Iterator[Fact]:
     scores = row["window_scores"]
     shown = lowest(scores)
     texts = dict.fromkeys(shown, "")
@@ -83,7 +83,7 @@ def lowest(scores: Sequence[float]) -> list[int]:
 
 
 def excerpts(
-    tokenizer: Any, config: QualityConfig, row: Values, text: str | None, shown: Sequence[int]
+    tokenizer: Tokenizer, config: QualityConfig, row: Record, text: str | None, shown: Sequence[int]
 ) -> dict[int, str]:
     """Returns the beginning of each window `shown` of `text`, on one line.
 
@@ -98,7 +98,7 @@ def excerpts(
     return {k: cut(text[places[found[k][0], 0] : places[found[k][1] - 1, 1]].strip(), EXCERPT_CHARS) for k in shown}
 
 
-def token_places(tokenizer: Any, text: str) -> npt.NDArray[np.int64]:
+def token_places(tokenizer: Tokenizer, text: str) -> npt.NDArray[np.int64]:
     """Returns (n, 2) `[start, end)` in characters of the tokens of `text`, cut in pieces as the stage cuts it."""
     found, before = [np.zeros((0, 2), np.int64)], 0
     for piece in encoding.pieces(text):
@@ -118,7 +118,7 @@ def _head(project: Project, config: QualityConfig) -> Head:
     return Head.from_bytes(quality_fit.load(folder, config, model_files.digest(config.model, project.root)).content)
 
 
-def _pulls(head: Head, row: Values, clean: Values) -> Iterator[Fact]:
+def _pulls(head: Head, row: Record, clean: Record) -> Iterator[Fact]:
     """Yields the values that lowered the score most, then those that raised it most.
 
     Raises:
@@ -139,7 +139,7 @@ def _pulls(head: Head, row: Values, clean: Values) -> Iterator[Fact]:
         yield f"{'↓' if added[k] < 0 else '↑'} {head.names[k]:<{width}}", f"{told:>8}  {_signed(added[k])}"
 
 
-def _values(clean: Values) -> quality_values.Floats:
+def _values(clean: Record) -> quality_values.Floats:
     """Returns (1, f) the values of one row of `clean`."""
     columns = {f"clean.{n}": pa.array([clean[n]], CLEAN.field(n).type) for n in quality_values.COLUMNS}
     return quality_values.values(pa.record_batch(columns), [clean["clean_text"]])

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pipelines.catalog import views as catalog
 from pipelines.catalog import whatif
 from pipelines.catalog.results import Result, shown_text, write_csv, write_json, write_parquet, write_table
 from pipelines.core.project import Project, open_project
+from pipelines.core.tables import Connection
 from scoring.core.errors import ConfigError
+from scoring.core.types import JsonObject, Record
 
 BATCH_ROWS = 2048
 SQL = Path(__file__).parent / "sql"
@@ -49,7 +50,7 @@ def _shipped(name: str, sql: str) -> Shipped:
 
 
 @contextmanager
-def run_query(project: Project, text: str, values: Mapping[str, Any] | None = None) -> Iterator[Result]:
+def run_query(project: Project, text: str, values: Record | None = None) -> Iterator[Result]:
     """Yields the result of `text`: SQL, or the name of a built-in query whose `$` parameters are `values`.
 
     Raises:
@@ -68,7 +69,7 @@ def run_query(project: Project, text: str, values: Mapping[str, Any] | None = No
             raise ConfigError(_message(error), where="the query", remedy=_remedy(connection, error)) from error
 
 
-def _resolve(text: str, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def _resolve(text: str, values: Record) -> tuple[str, JsonObject]:
     known = shipped()
     name = text.strip()
     if name in known:
@@ -112,7 +113,7 @@ def _message(error: Exception) -> str:
     return shown_text(re.sub(r"\n\n+", "\n", str(error)))
 
 
-def _remedy(connection: Any, error: Exception) -> str:
+def _remedy(connection: Connection, error: Exception) -> str:
     """Returns what exists, for a name that does not; a view that is missing is a stage that has not run."""
     import duckdb
 

@@ -8,7 +8,7 @@ are those of the chosen rows alone.
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,7 @@ def _chosen(project: Project, where: str) -> set[str]:
 def _mean(project: Project, where: str) -> npt.NDArray[np.float32]:
     """Returns (width,) the mean sketch of the chosen rows."""
     chosen, count = _chosen(project, where), 0
-    total: Any = np.zeros(1)
+    total: npt.NDArray[np.float64] = np.zeros(1)
     for part in _sketched(project):
         mine = _only(part, chosen)
         total = total + sketches.dequantize(mine.codes, mine.scale).sum(0, dtype=np.float64)

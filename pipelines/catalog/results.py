@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import pyarrow as pa
 
@@ -42,13 +42,13 @@ class Result:
         except (OSError, pa.ArrowException) as error:
             raise ConfigError(visible(str(error)), where="the query") from error
 
-    def rows(self) -> Iterator[tuple[Any, ...]]:
+    def rows(self) -> Iterator[tuple[object, ...]]:
         """Yields the rows as Python values."""
         for batch in self.stream():
             yield from _rows(batch)
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
@@ -62,7 +62,7 @@ def shown_text(text: str) -> str:
     return "\n".join(visible(line) for line in text.split("\n"))
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """Returns `value` formatted for people: rounded, with digit groups, bytes as their count, long text truncated."""
     if value is None:
         return ""
@@ -90,7 +90,7 @@ def cut(text: str, chars: int = CELL_CHARS) -> str:
 
 def write_table(result: Result, rows: int, stream: TextIO | None = None) -> None:
     """Prints at most `rows` rows (0: all), numbers to the right, then how many more there are."""
-    shown: list[tuple[Any, ...]] = []
+    shown: list[tuple[object, ...]] = []
     total = 0
     for batch in result.stream():
         if not rows or len(shown) < rows:
@@ -108,7 +108,7 @@ def write_table(result: Result, rows: int, stream: TextIO | None = None) -> None
         print("no rows", file=out)
 
 
-def _print_grid(result: Result, shown: list[tuple[Any, ...]], out: TextIO) -> None:
+def _print_grid(result: Result, shown: list[tuple[object, ...]], out: TextIO) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -128,7 +128,7 @@ def _verbatim(text: str) -> str:
     return shown_text(text) if "\n" in text else cut(text, 200)
 
 
-def _print_records(result: Result, shown: list[tuple[Any, ...]], out: TextIO) -> None:
+def _print_records(result: Result, shown: list[tuple[object, ...]], out: TextIO) -> None:
     width = max(len(name) for name in result.columns)
     for k, row in enumerate(shown):
         print(f"── row {k + 1}", file=out)
@@ -164,11 +164,11 @@ def write_json(result: Result, stream: TextIO) -> None:
     stream.write("\n]\n")
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Returns `value` in JSON's types."""
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
@@ -191,7 +191,7 @@ def write_parquet(result: Result, path: Path) -> None:
     """Writes all rows to `path`, whole or not at all; `-` is standard output."""
     import pyarrow.parquet as pq
 
-    def write(target: Any) -> None:
+    def write(target: str) -> None:
         with pq.ParquetWriter(target, result.batches.schema) as writer:
             for batch in result.stream():
                 writer.write_batch(batch)

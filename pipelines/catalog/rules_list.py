@@ -5,16 +5,15 @@ Writes: nothing but the catalog, where it is out of date.
 """
 
 import sys
-from collections.abc import Mapping
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import Result, number, write_json, write_table
 from pipelines.core.project import Project, open_project
+from scoring.core.types import JsonObject, Record
 from transforms.core import parts
 from transforms.core.rules import Rule
 
@@ -49,7 +48,7 @@ def rows(project: Project) -> pa.Table:
     return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
-def _row(project: Project, rule: Rule, limit: float, counts: Counts | None) -> dict[str, Any]:
+def _row(project: Project, rule: Rule, limit: float, counts: Counts | None) -> JsonObject:
     judged, dropped, alone = counts or (None, None, None)
     family = rule.threshold.split(".")[0] if "." in rule.threshold else rule.stage
     variant, on = standing(project.params.tree[rule.stage], rule)
@@ -62,7 +61,7 @@ def _row(project: Project, rule: Rule, limit: float, counts: Counts | None) -> d
     }  # fmt: skip
 
 
-def standing(section: Mapping[str, Any], rule: Rule) -> tuple[str | None, bool]:
+def standing(section: Record, rule: Rule) -> tuple[str | None, bool]:
     """Returns the variant of the family of `rule`, and whether it drops rows, from the params of its stage."""
     family = section
     for key in rule.threshold.split(".")[:-1]:
@@ -94,7 +93,7 @@ def main(path: Path, *, json: bool) -> None:
     write_table(Result(shown.column_names, shown.to_reader()), 0)
 
 
-def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(row: Record) -> JsonObject:
     """Returns the columns of a row that fit a terminal."""
     ratio = row["drop_ratio"]
     limit = "" if row["threshold"] is None else number(row["threshold"])

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipelines.catalog import views as catalog
 from pipelines.core.project import Project
-from pipelines.core.tables import select
+from pipelines.core.tables import Connection, select
 from scoring.core.errors import DataError
+from scoring.core.types import JsonObject, Record
 
 TOKEN_KINDS = ("text", "image", "video", "audio")
 NO_VERDICT = "rows that no filter kept or dropped"
@@ -20,8 +20,8 @@ class Totals:
 
     stages: Sequence[str]  # the filters whose verdicts count
     sources: Mapping[str, Mapping[str, int]]  # source → inputs, rejects, rows, kept, and one count a filter
-    reasons: Sequence[Mapping[str, Any]]  # stage, reason, rows, example, sentence; most rows first
-    rejects: Sequence[Mapping[str, Any]]  # reason, rows, partial, uri, position, error, tail of one example
+    reasons: Sequence[Record]  # stage, reason, rows, example, sentence; most rows first
+    rejects: Sequence[Record]  # reason, rows, partial, uri, position, error, tail of one example
     tokens: Mapping[str, int] | None  # of kept rows, by kind
     plan: Mapping[str, float] | None  # rows, shards, tokens, flops
     faults: Mapping[str, int]  # what should be zero
@@ -36,12 +36,12 @@ class Totals:
         return {stage: self.sum(stage) for stage in self.stages}
 
 
-def views(connection: Any) -> set[str]:
+def views(connection: Connection) -> set[str]:
     """Returns the names of the catalog's views and tables."""
     return {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
 
 
-def measure(connection: Any) -> Totals:
+def measure(connection: Connection) -> Totals:
     """Returns the totals that the catalog shows."""
     there = views(connection)
     stages = catalog.filters(sorted(there))
@@ -72,7 +72,7 @@ _PLAN = """
            coalesce(sum(flops::HUGEINT), 0)::DOUBLE AS flops FROM plan"""
 
 
-def _sources(connection: Any, stages: Sequence[str]) -> dict[str, dict[str, int]]:
+def _sources(connection: Connection, stages: Sequence[str]) -> dict[str, dict[str, int]]:
     """Returns the counts of each source. An input is a file or a row of one; a long video becomes several rows."""
     per_stage = "".join(f", count(*) FILTER (dropped_by = '{s}') AS {s}" for s in stages)
     dropped = "".join(f", coalesce({s}, 0) AS {s}" for s in stages)
@@ -89,12 +89,12 @@ def _sources(connection: Any, stages: Sequence[str]) -> dict[str, dict[str, int]
     return {row.pop("source"): row for row in rows}
 
 
-def _tokens(connection: Any) -> dict[str, int]:
+def _tokens(connection: Connection) -> dict[str, int]:
     sums = ", ".join(f"coalesce(sum({k}_tokens) FILTER (kept), 0)::BIGINT AS {k}" for k in TOKEN_KINDS)
     return select(connection, f"SELECT {sums} FROM fates")[0]
 
 
-def _faults(connection: Any, there: set[str]) -> dict[str, int]:
+def _faults(connection: Connection, there: set[str]) -> dict[str, int]:
     """Returns counts of rows that contradict each other; all of them are zero in a correct run."""
     checks = {NO_VERDICT: "SELECT count(*) FROM fates WHERE NOT kept AND dropped_by IS NULL"}
     if "plan" in there:
@@ -141,7 +141,7 @@ def _ingested(project: Project) -> dict[str, Mapping[str, int]]:
     return dict(json.loads(path.read_text(encoding="utf-8"))["by_source"]) if path.is_file() else {}
 
 
-def as_json(totals: Totals) -> dict[str, Any]:
+def as_json(totals: Totals) -> JsonObject:
     """Returns the totals as `metrics/report.json` holds them."""
     funnel = {name: totals.sum(name) for name in ("inputs", "rejects", "rows", "kept")}
     sources = {

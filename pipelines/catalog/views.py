@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from pipelines.core import params, tables, trust
 from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from pipelines.quality_models import also_columns
 from scoring.core import files
 from scoring.core.errors import DataError
@@ -123,7 +123,7 @@ def fresh(project: Project) -> Path:
 
 
 @contextmanager
-def reading(project: Project) -> Iterator[Any]:
+def reading(project: Project) -> Iterator[Connection]:
     """Yields a DuckDB connection on a fresh catalog that can change nothing and reads only `data/`."""
     import duckdb
 
@@ -142,7 +142,7 @@ def reading(project: Project) -> Iterator[Any]:
         yield connection
 
 
-def _ids(connection: Any, folder: Path) -> dict[str, str]:
+def _ids(connection: Connection, folder: Path) -> dict[str, str]:
     """Returns the digest of the sample ids of each part in `folder`, by its name."""
     if not parts.names(folder):
         return {}
@@ -256,7 +256,7 @@ def _verdict(stages: Sequence[str]) -> dict[str, str]:
     return {"kept": kept, "dropped_by": f"CASE {cases} END" if cases else "NULL::VARCHAR", "reasons": reasons}
 
 
-def _add_rules(connection: Any, project: Project, folders: Sequence[str]) -> None:
+def _add_rules(connection: Connection, project: Project, folders: Sequence[str]) -> None:
     """Adds the tables `rules` and `reasons`, and the view `rule_values` of every rule's value for every row."""
     found, threshold = rules(), limits(project)
     connection.execute(

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import Result, number
@@ -19,6 +18,7 @@ from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
 from pipelines.core.tables import quote
 from scoring.core.errors import ConfigError, DataError
+from scoring.core.types import JsonObject, Record
 from transforms.core.rules import Rule
 
 BATCH_ROWS = 2048
@@ -94,7 +94,7 @@ def _check(project: Project, rules: Sequence[Rule], wanted: Changes) -> None:
         params.Params(Path("--threshold"), tree).section(stage, getattr(import_module(module), kind))
 
 
-def _changed(section: Mapping[str, Any], rules: Sequence[Rule], wanted: Changes) -> dict[str, Any]:
+def _changed(section: Record, rules: Sequence[Rule], wanted: Changes) -> JsonObject:
     found = dict(section)
     for rule in rules:
         spot = found

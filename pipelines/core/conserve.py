@@ -1,16 +1,16 @@
 """Conservation: inputs = kept + dropped, per source and stage; anything else is a failed run."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from pipelines.core import tables
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
+from scoring.core.types import JsonObject
 
 FILTERS = ("clean", "dedup", "quality")
 
 
-def verdicts(project: Project, stage: str) -> dict[str, Any]:
+def verdicts(project: Project, stage: str) -> JsonObject:
     """Returns what filter `stage` kept and dropped, in all, by reason and by source.
 
     Raises:
@@ -32,7 +32,7 @@ def verdicts(project: Project, stage: str) -> dict[str, Any]:
     return {**total(list(by_source.values())), "by_source": by_source}
 
 
-def total(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def total(groups: Sequence[JsonObject]) -> JsonObject:
     """Returns the sums of per-source counts."""
     reasons: dict[str, int] = {}
     for group in groups:
@@ -42,7 +42,7 @@ def total(groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**sums, "by_reason": dict(sorted(reasons.items()))}
 
 
-def _query(project: Project, stage: str, before: Sequence[str]) -> list[Any]:
+def _query(project: Project, stage: str, before: Sequence[str]) -> list[tuple[str, int, int, int, int, dict[str, int]]]:
     """Returns (source, inputs, kept, dropped, breaches, {reason: rows}) rows, ordered by source."""
     columns = {"samples": ["source"], **{f: ["kept"] for f in before}, stage: ["kept", "reasons"]}
     prior = " AND ".join(f"coalesce({f}_kept, false)" for f in before) or "true"

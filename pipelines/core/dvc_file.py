@@ -7,12 +7,16 @@ stands in the file only where a source reads the embedded corpus.
 from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipelines.core import yaml_text
 from scoring.core import files
 from scoring.core.errors import ConfigError
 from scoring.core.imports import PACKAGES
+from scoring.core.types import Record
+
+if TYPE_CHECKING:
+    import yaml
 
 NAME = "dvc.yaml"
 EMBEDDED = "data/sample"
@@ -20,14 +24,14 @@ TEMPLATE = Path(__file__).parents[1] / "commands/new_project" / NAME
 REMEDY = "`gradsift init` writes one"
 
 
-def source_deps(root: Path, tree: Mapping[str, Any]) -> list[str]:
+def source_deps(root: Path, tree: Record) -> list[str]:
     """Returns the files and folders that `ingest.sources` names, as DVC deps; a glob is its fixed folder."""
     named = [(source, str(p)) for source in tree["ingest"]["sources"] for p in source.get("paths", [])]
     found = {_fixed(path) for source, path in named if not _is_builder(root, source, path)}
     return sorted({EMBEDDED if path.startswith(EMBEDDED) else path for path in found})
 
 
-def _is_builder(root: Path, source: Mapping[str, Any], path: str) -> bool:
+def _is_builder(root: Path, source: Record, path: str) -> bool:
     """Returns whether `path` is the name of a `datasets` builder, which is no file that DVC could watch."""
     return source.get("format") == "huggingface" and not (root / path).exists()
 
@@ -37,7 +41,7 @@ def _fixed(pattern: str) -> str:
     return str(Path(*fixed)) if fixed else "."
 
 
-def unwatched_sources(root: Path, tree: Mapping[str, Any]) -> list[str]:
+def unwatched_sources(root: Path, tree: Record) -> list[str]:
     """Returns the sources that stage `ingest` of dvc.yaml has no dep for."""
     listed = {item.value for item in _ingest_deps(root, _stages(root, _read(root))).value}
     return sorted(set(source_deps(root, tree)) - listed)
@@ -53,7 +57,7 @@ def unnamed_sections(root: Path, own: Mapping[str, Any]) -> list[str]:
     return sorted({str(p.value) for p in listed if isinstance(p.value, str)} - set(own))
 
 
-def watch_sources(root: Path, tree: Mapping[str, Any]) -> list[str]:
+def watch_sources(root: Path, tree: Record) -> list[str]:
     """Writes the sources of the params `tree` into the deps of stage `ingest`, and returns them.
 
     Deps on code stay, and so does every other character of the file.
@@ -100,7 +104,7 @@ def _read(root: Path) -> str:
         raise ConfigError("no dvc.yaml", where=str(root), remedy=REMEDY) from None
 
 
-def _stages(root: Path, text: str) -> Any:
+def _ingest_deps(root: Path, text: str) -> "yaml.SequenceNode":
     """Returns the YAML node of the stages in `text`; its marks say where in `text` they stand."""
     import yaml
 

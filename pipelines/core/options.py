@@ -3,13 +3,15 @@
 import logging
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from scoring.core.config import config
 from scoring.core.errors import ConfigError
 
 if TYPE_CHECKING:
     import apache_beam as beam
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+    from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 MOST = 1024
 FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
@@ -60,7 +62,7 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
         raise ConfigError(f"{what}: {error}", where="runtime.engine", remedy=remedy) from error
 
 
-def _runner(engine: str) -> Any:
+def _runner(engine: str) -> "str | FnApiRunner":
     if engine not in ("local", "processes"):
         return engine
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
@@ -68,7 +70,7 @@ def _runner(engine: str) -> Any:
     return FnApiRunner(default_environment=_worker_processes() if engine == "processes" else None)
 
 
-def _worker_processes() -> Any:
+def _worker_processes() -> "SubprocessSDKEnvironment":
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
     command = f"exec {shlex.quote(sys.executable)} -m transforms.core.worker"

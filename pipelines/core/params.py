@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scoring.core.errors import ConfigError
+from scoring.core.types import Record
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
 
 C = TypeVar("C")
 
@@ -43,7 +48,7 @@ class Params:
     """The raw tree of one params file, defaults included; sections become config objects on demand."""
 
     path: Path
-    tree: Mapping[str, Any]
+    tree: Record
 
     def section(self, name: str, kind: type[C]) -> C:
         """Returns section `name` as a `kind`.
@@ -131,7 +136,7 @@ def _unique_loader() -> type:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
             keys = [self.construct_object(k, deep=True) for k, _ in node.value]
             twice = sorted({str(k) for k in keys if keys.count(k) > 1})
             if twice:
@@ -141,7 +146,7 @@ def _unique_loader() -> type:
     return Loader
 
 
-def _validate(kind: type[C], name: str, value: Any, path: Path) -> C:
+def _validate(kind: type[C], name: str, value: object, path: Path) -> C:
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -154,7 +159,7 @@ def _validate(kind: type[C], name: str, value: Any, path: Path) -> C:
         ) from error
 
 
-def _sentences(name: str, error: Any) -> Iterator[str]:
+def _sentences(name: str, error: "ValidationError") -> Iterator[str]:
     for fault in error.errors(include_url=False, include_context=False):
         dotted = "".join(f"[{k}]" if isinstance(k, int) else f".{k}" for k in fault["loc"])
         if fault["type"] == "unexpected_keyword_argument":
@@ -179,7 +184,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def _with_value(fault: Any) -> str:
+def _with_value(fault: "ErrorDetails") -> str:
     """Returns what is wrong and the value; our checks of a whole section already name the value."""
     if fault["type"] == "value_error":
         return str(fault["msg"].removeprefix("Value error, "))

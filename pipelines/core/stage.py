@@ -9,13 +9,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipelines.core import deps, progress, trust
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project, locked, open_project
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError, GradsiftError, SchemaError, ToolError
+from scoring.core.types import Record
 from transforms.core import parts
 
 if TYPE_CHECKING:  # Beam is loaded when a part is to be computed
@@ -146,7 +147,7 @@ def _verify(project: Project, target: Path, wanted: Sequence[parts.Task]) -> Non
             )
 
 
-def write_metrics(project: Project, name: str, values: Mapping[str, Any]) -> None:
+def write_metrics(project: Project, name: str, values: Record) -> None:
     """Writes `metrics/<name>.json`: numbers only a change of data or params can change."""
     files.write_json(project.metrics(name), dict(values))
 

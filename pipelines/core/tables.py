@@ -3,19 +3,27 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipelines.core import trust
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
+from scoring.core.types import JsonObject
 from transforms.core import parts
+
+if TYPE_CHECKING:
+    import duckdb
+
+    Connection: TypeAlias = duckdb.DuckDBPyConnection
+else:
+    Connection = Any  # nothing waits for DuckDB to be imported
 
 MEMORY_LIMIT = "2GB"  # DuckDB spills beyond it
 
 Columns = Mapping[str, Sequence[str]]  # folder → columns
 
 
-def connect(project: Project) -> Any:
+def connect(project: Project) -> Connection:
     """Returns an in-memory DuckDB connection that spills to the project's disk."""
     import duckdb
 
@@ -26,7 +34,7 @@ def connect(project: Project) -> Any:
 
 
 @contextmanager
-def working(project: Project) -> Iterator[Any]:
+def working(project: Project) -> Iterator[Connection]:
     """Yields a connection for work that spills; closes it.
 
     Raises:
@@ -45,7 +53,7 @@ def working(project: Project) -> Iterator[Any]:
             ) from error
 
 
-def select(connection: Any, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+def select(connection: Connection, sql: str, values: Sequence[object] = ()) -> list[JsonObject]:
     """Returns the rows of `sql` as dicts."""
     found = connection.execute(sql, list(values))
     names = [column[0] for column in found.description]

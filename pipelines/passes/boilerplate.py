@@ -7,12 +7,13 @@ Guarantees: the set does not depend on part size, order or workers; copies of a 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from pipelines.core import stage, tables, trust
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from pipelines.passes import key_files
 from scoring.core import files
 from transforms.clean.config import BoilerplateConfig
@@ -49,7 +50,7 @@ def find(project: Project, config: BoilerplateConfig) -> Found:
     return Found(path, dict(parts.Footer(path).meta["shares"]))  # type: ignore[call-overload]
 
 
-def _write(project: Project, connection: Any, config: BoilerplateConfig, result: parts.Task, path: Path) -> None:
+def _write(project: Project, connection: Connection, config: BoilerplateConfig, result: parts.Task, path: Path) -> None:
     folder = project.folder(FOLDER)
     connection.execute(f"CREATE TEMP TABLE boilerplate AS {_query(folder, config)}")
     shares = key_files.shares(connection, folder, "boilerplate", ["source", "line"])
@@ -75,7 +76,7 @@ def _query(folder: Path, config: BoilerplateConfig) -> str:
         WHERE documents >= {config.min_docs} AND documents::DOUBLE / source_documents >= {config.min_doc_ratio}"""
 
 
-def _with_texts(project: Project, connection: Any) -> pa.Table:
+def _with_texts(project: Project, connection: Connection) -> pa.Table:
     """Returns the set with an example of each line, from the first part that has it; sorted."""
     places = f"SELECT line, min(filename) AS file FROM {tables.scan(project.folder(FOLDER))} SEMI JOIN boilerplate"
     wanted: dict[str, set[int]] = {}

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from pipelines.passes import directions, kept_texts, reference_marker
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.hashing import hash64
+from scoring.core.types import JsonObject
 from scoring.models import load as models
 from scoring.order.cost_config import TokensConfig
 from scoring.static.scale import Bounds
@@ -141,7 +141,7 @@ def require(auc: Mapping[str, float], config: LqsSection) -> None:
         )
 
 
-def summary(measured: pa.RecordBatch | None, found: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
+def summary(measured: pa.RecordBatch | None, found: Mapping[str, Mapping[str, float]]) -> JsonObject:
     """Returns what metrics say: `canary_auc` of the final score by kind, and of every signal."""
     rows = measured.num_rows if measured is not None else 0
     signals = {signal: {k: round(v, 4) for k, v in kinds.items()} for signal, kinds in found.items()}

@@ -9,12 +9,12 @@ Guarantees: the values do not depend on part size, order or workers; a part whos
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pipelines.core import stage, tables
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from pipelines.passes import key_files
 from scoring.core import files
 from transforms.clean.lines import LINE_KEYS, ListLineKeys, MeasureSharedLines
@@ -57,7 +57,7 @@ def _shares(project: Project, path: Path, corpus: str) -> dict[str, str]:
     return dict(seen["shares"])
 
 
-def _find_shared(connection: Any, folder: Path, path: Path) -> dict[str, str]:
+def _find_shared(connection: Connection, folder: Path, path: Path) -> dict[str, str]:
     """Writes the keys that two rows or more have to `path`, ascending; returns the digest of each part's share."""
     connection.execute(
         f"CREATE TEMP TABLE shared AS SELECT key FROM {tables.scan(folder)} GROUP BY key HAVING sum(rows) > 1"
@@ -66,7 +66,7 @@ def _find_shared(connection: Any, folder: Path, path: Path) -> dict[str, str]:
     return key_files.shares(connection, folder, "shared", ["key"])
 
 
-def _write_keys(connection: Any, path: str) -> None:
+def _write_keys(connection: Connection, path: str) -> None:
     """Writes table `shared` as an .npy file of uint64, a batch at a time."""
     ((count,),) = connection.sql("SELECT count(*) FROM shared").fetchall()
     with open(path, "wb") as file:

@@ -8,11 +8,10 @@ Guarantees: directions of a corpus sample are kept until its rows have changed b
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pipelines.core import progress, stage
 from pipelines.core.project import Project
@@ -21,10 +20,14 @@ from scoring.core import drift, files
 from scoring.core.errors import ConfigError
 from scoring.core.files import file_digest
 from scoring.core.hashing import hash64
+from scoring.core.types import JsonObject
 from scoring.gradients import directions
 from scoring.gradients.costate import costates
+from scoring.gradients.layers import Tensors
 from scoring.gradients.losses import Objective
+from scoring.gradients.sketches import Float32s
 from scoring.models import load as models
+from scoring.models.types import Tensor
 from scoring.reference.config import CHARS_PER_TOKEN
 from transforms.core import parts
 from transforms.gradients.checkpoints import load_model, scored_layers, token_rows, write_directions
@@ -38,7 +41,7 @@ _SETTINGS = (
     "seed",
 )  # fmt: skip
 
-Marker = dict[str, Any]
+Marker = JsonObject
 
 
 def folder(project: Project) -> Path:
@@ -78,7 +81,7 @@ def prepare(project: Project, config: GradientsConfig, names: Sequence[str], dig
     return marker
 
 
-def _target(project: Project, config: GradientsConfig, seed: int) -> tuple[list[str], Any]:
+def _target(project: Project, config: GradientsConfig, seed: int) -> tuple[list[str], Callable[[], list[str]]]:
     """Returns the ids of the target rows, and a function that reads their texts."""
     chars = config.max_tokens * CHARS_PER_TOKEN
     if config.target is None:
@@ -142,7 +145,7 @@ class _Differentiated:
         target, degraded = (token_rows(self._tokenizer, t, config.max_tokens).ids for t in (texts, copies))
         self._sets = directions.Sets(target, degraded, config.contrast)
 
-    def __call__(self, function: Any, name: str, *vector: Any) -> Any:
+    def __call__(self, function: Callable[..., dict[str, Tensor]], name: str, *vector: Tensors) -> dict[str, Tensor]:
         """Returns `function` of checkpoint `name` and the sets."""
         model = load_model(self._config, name, self._root)
         options = {"batch_tokens": self._config.batch_tokens, "objective": Objective.of(model, self._tokenizer)}
@@ -160,7 +163,7 @@ def _write_other(project: Project, config: GradientsConfig, names: Sequence[str]
     files.write_atomic(folder(project) / OTHER, lambda path: Path(path).write_bytes(content))
 
 
-def other_sketch(project: Project) -> Any:
+def other_sketch(project: Project) -> Float32s:
     """Returns (1, width) float32: the sketch of the last direction as another seed would choose it."""
     from safetensors.numpy import load_file
 

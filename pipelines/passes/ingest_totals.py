@@ -1,11 +1,11 @@
 """What ingest read, counted from the written files; conservation, reject ratio and mappings checked."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pipelines.core import stage, tables
 from pipelines.core.project import Project
 from scoring.core.errors import ConfigError, DataError
+from scoring.core.types import JsonObject, Record
 from transforms.core import parts
 from transforms.core.rejects import REASONS
 from transforms.ingest.config import IngestConfig
@@ -32,9 +32,9 @@ def finish(project: Project, config: IngestConfig, units: Sequence[Unit]) -> Non
         _check_ratio(project, source.name, counted[source.name], config.max_reject_ratio)
 
 
-def _counts(project: Project, config: IngestConfig, units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
+def _counts(project: Project, config: IngestConfig, units: Sequence[Unit]) -> dict[str, JsonObject]:
     """Returns the counts of each source, in the order of params, from DuckDB over the written parts."""
-    counted: dict[str, dict[str, Any]] = {
+    counted: dict[str, JsonObject] = {
         s.name: {"files": len({f.uri for u in units if u.source == s.name for f in u.files}),
                  "inputs": 0, "rows": 0, "rejects": 0, "partial": 0, "by_reason": {}, "by_modality": {}}
         for s in config.sources
@@ -61,9 +61,9 @@ def _counts(project: Project, config: IngestConfig, units: Sequence[Unit]) -> di
     return counted
 
 
-def _metrics(counted: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _metrics(counted: Mapping[str, Record]) -> JsonObject:
     """Returns the counts of all sources together, and `by_source`."""
-    total: dict[str, Any] = {"by_source": dict(counted)}
+    total: JsonObject = {"by_source": dict(counted)}
     for name in ("files", "inputs", "rows", "rejects", "partial"):
         total[name] = sum(c[name] for c in counted.values())
     for name in ("by_reason", "by_modality"):
@@ -72,9 +72,7 @@ def _metrics(counted: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return total
 
 
-def _check_conservation(
-    project: Project, counted: Mapping[str, Mapping[str, Any]], marks: Sequence[Mapping[str, Any]]
-) -> None:
+def _check_conservation(project: Project, counted: Mapping[str, Record], marks: Sequence[Record]) -> None:
     for source, counts in counted.items():
         read = sum(int(m["inputs"]) for m in marks if m["source"] == source)
         if read != counts["inputs"]:
@@ -86,7 +84,7 @@ def _check_conservation(
             )
 
 
-def _check_columns(source: SourceConfig, marks: Sequence[Mapping[str, Any]]) -> None:
+def _check_columns(source: SourceConfig, marks: Sequence[Record]) -> None:
     """Checks that each column that params name occurs in a row: a typo must not silently become nulls."""
     there = {c for m in marks for c in m["columns"]}
     found = {c for m in marks for c in m["named_columns"]}
@@ -100,7 +98,7 @@ def _check_columns(source: SourceConfig, marks: Sequence[Mapping[str, Any]]) -> 
         )
 
 
-def _check_ratio(project: Project, source: str, counts: Mapping[str, Any], limit: float) -> None:
+def _check_ratio(project: Project, source: str, counts: Record, limit: float) -> None:
     inputs, rejects = counts["inputs"], counts["rejects"]
     if not inputs or rejects / inputs <= limit:
         return

@@ -2,14 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
+from scoring.core.types import JsonObject
 
 TRAIN = "train"  # reference.model of a reference that is trained here
 
-Marker = dict[str, Any]
+Marker = JsonObject
 
 
 def path(project: Project) -> Path:

@@ -4,8 +4,7 @@ Rank correlations (Spearman) over a seeded sample of the scored rows: of neighbo
 with that of the sketches, and of the cosine with a direction that another seed would have chosen.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from pipelines.core.project import Project
 from pipelines.passes import directions
 from scoring.core.hashing import hash64
 from scoring.core.ranks import spearman
+from scoring.core.types import JsonObject, Record
 from scoring.gradients import sketches
 from transforms.core import parts
 from transforms.gradients.checkpoints import read_directions
@@ -23,27 +23,27 @@ from transforms.gradients.config import GradientsConfig
 ROWS = 2000
 _COLUMNS = ("loss", "grad_norm", "target_cosine")
 
-Floats = npt.NDArray[np.floating[Any]]
+Floats = npt.NDArray[np.floating]
 
 
-def figures(project: Project, config: GradientsConfig, marker: directions.Marker) -> dict[str, Any]:
+def figures(project: Project, config: GradientsConfig, marker: directions.Marker) -> JsonObject:
     """Returns the correlations, and the share of row pairs with opposing gradients."""
     rows = _sample(project, config)
     if len(rows) < 3:
         return {}
     values = {c: np.array([r[c] for r in rows], np.float64) for c in _COLUMNS}
-    found: dict[str, Any] = {"rows": len(rows), "checkpoints": {c: _neighbours(v) for c, v in values.items()}}
+    found: JsonObject = {"rows": len(rows), "checkpoints": {c: _neighbours(v) for c, v in values.items()}}
     if config.sketch.keep != "none":
         found |= _sketched(project, config, marker, rows, values["target_cosine"][:, -1])
     return found
 
 
-def _sample(project: Project, config: GradientsConfig) -> list[Mapping[str, Any]]:
+def _sample(project: Project, config: GradientsConfig) -> list[Record]:
     """Returns the values of the scored rows of the smallest seeded hashes."""
     reads = {"gradients": list(_COLUMNS)}
     if config.sketch.keep != "none":
         reads["gradients/sketches"] = ["sketch"]
-    smallest: list[tuple[int, Mapping[str, Any]]] = []
+    smallest: list[tuple[int, Record]] = []
     for batch in parts.iter_columns(project.data, parts.names(project.folder("gradients")), reads):
         scored = batch.filter(batch["gradients.grad_norm"].is_valid())
         hashes = [hash64(config.seed, i) for i in scored["sample_id"].to_pylist()]
@@ -54,7 +54,7 @@ def _sample(project: Project, config: GradientsConfig) -> list[Mapping[str, Any]
     return [row for _, row in smallest]
 
 
-def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+def _rows(batch: pa.RecordBatch) -> Iterator[JsonObject]:
     """Yields the rows of a batch by column, without the folders' names."""
     for row in batch.to_pylist():
         yield {name.split(".")[-1]: value for name, value in row.items()}
@@ -66,8 +66,8 @@ def _neighbours(values: Floats) -> list[float | None]:
 
 
 def _sketched(
-    project: Project, config: GradientsConfig, marker: directions.Marker, rows: list[Mapping[str, Any]], exact: Floats
-) -> dict[str, Any]:
+    project: Project, config: GradientsConfig, marker: directions.Marker, rows: list[Record], exact: Floats
+) -> JsonObject:
     codes = np.stack([np.frombuffer(r["sketch"][-1], np.int8) for r in rows])
     last = read_directions(directions.folder(project) / max(marker["files"]))
     target = config.projection.of({n: d[:1] for n, d in last.items()})

@@ -7,11 +7,12 @@ Guarantees: a change of one entry rescores all entries, and nothing else of the 
 
 import shutil
 from collections.abc import Sequence
-from typing import Any
 
 from pipelines.core import stage, tables
 from pipelines.core.project import Project
+from pipelines.core.tables import Connection
 from pipelines.quality_models.also_columns import FOLDER
+from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.models import load as models
 from transforms.quality import also as quality_also
@@ -34,7 +35,7 @@ def digests(project: Project, config: QualityConfig) -> list[str]:
     return found
 
 
-def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> dict[str, Any]:
+def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> JsonObject:
     """Scores what is not scored yet with each model, whose digests are `models_are`; without a model, removes all.
 
     Returns the metrics of each model, by name.
@@ -59,7 +60,7 @@ def run(project: Project, config: QualityConfig, models_are: Sequence[str]) -> d
         return {entry.name: _summary(project, connection, entry) for entry in config.also}
 
 
-def _summary(project: Project, connection: Any, entry: AlsoModel) -> dict[str, Any]:
+def _summary(project: Project, connection: Connection, entry: AlsoModel) -> JsonObject:
     """Returns the number of rows a model scored, quartiles of its scores, their mean coverage, and rows by label."""
     score, label, coverage = (f'"{name}"' for name in entry.columns)
     sql = f"""

@@ -4,9 +4,8 @@ Reads: data/quality/also.
 Writes: nothing.
 """
 
-from typing import Any
-
 from pipelines.core.project import Project
+from scoring.core.types import JsonObject
 from transforms.core import parts
 
 FOLDER = "quality/also"
@@ -26,7 +25,7 @@ def scores(project: Project, part: str, row: int) -> dict[str, tuple[float, str 
     if not path.exists() or parts.Footer(path).meta.get("ids") != parts.Footer(samples).meta.get("ids"):
         return {}
     names = parts.Footer(path).columns[1:]
-    values: dict[str, Any] = parts.read_part(path, names).slice(row, 1).to_pylist()[0]
+    values: JsonObject = parts.read_part(path, names).slice(row, 1).to_pylist()[0]
     triples = [names[k : k + _A_MODEL] for k in range(0, len(names), _A_MODEL)]
     return {name: (values[name], values[label], values[share])
             for name, label, share in triples if values[name] is not None}  # fmt: skip

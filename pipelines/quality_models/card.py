@@ -1,9 +1,10 @@
 """The model card of a head: README.md next to it, in words and tables, from card.json."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-Card = Mapping[str, Any]
+from scoring.core.types import Record
+
+Card = Record
 
 _WAYS = {
     "length": "length only", "rules": "rules: text statistics", "model": "model: the embedding",
@@ -86,7 +87,7 @@ def _figures(found: Card, title: str) -> Iterator[list[str]]:
             yield [f"AUC by {kind}, for groups with at least 8 rows of each class:", "", *table([kind, *_WAYS], rows)]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
     """Returns a Markdown table; floats have three decimals."""
     shown = [[f"{v:.3f}" if isinstance(v, float) else "–" if v is None else str(v) for v in row] for row in rows]
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *shown)]

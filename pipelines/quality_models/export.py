@@ -8,7 +8,6 @@ Guarantees: agreement is that of whole rows of the corpus, scored as the stage w
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from pipelines.quality_models import fit as quality_fit
 from pipelines.quality_models import folder as quality_folder
 from pipelines.quality_models import teacher as quality_teacher
 from scoring.core.errors import ConfigError, DataError
+from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.models import onnx_export
 from transforms.quality import transform as quality
@@ -37,7 +37,7 @@ def main(params: Path, out: Path, model: str | None, rows: int) -> None:
     print(f"in params.yaml: quality: {{model: {quality_folder.named(project.root, out)}/{onnx_export.INT8}}}")
 
 
-def export(project: Project, config: QualityConfig, out: Path, rows: int) -> dict[str, Any]:
+def export(project: Project, config: QualityConfig, out: Path, rows: int) -> JsonObject:
     """Writes the ONNX files of `config.model` into `out`; returns the agreement on `rows` rows.
 
     Raises:

@@ -9,9 +9,9 @@ until its training rows have changed by more than `refresh_ratio`.
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from pipelines.core.project import Project
 from pipelines.quality_models import weak_labels
 from scoring.core import drift, files
 from scoring.core.errors import ConfigError, DataError
+from scoring.core.types import JsonObject, Record
 from scoring.models import encoders, encoding, windows
+from scoring.models.types import Tokenizer
 from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
 from scoring.quality.head import Fitted, Head, Labelled
@@ -46,7 +48,7 @@ class HeadFile(NamedTuple):
     """A head as stored on disk, and its card."""
 
     content: bytes
-    card: dict[str, Any]
+    card: JsonObject
 
 
 class Learned(NamedTuple):
@@ -118,7 +120,7 @@ def labelled(judged: labels.Judged) -> Labelled:
     return Labelled(judged.text_id, judged.text[:MAX_CHARS], bool(judged.verdict), "label")
 
 
-def _agreement(config: QualityConfig, judged: Sequence[labels.Judged]) -> dict[str, Any]:
+def _agreement(config: QualityConfig, judged: Sequence[labels.Judged]) -> JsonObject:
     return {"agreement": labels.agreement_summary(judged, config.labels)} if config.labels else {}
 
 
@@ -169,7 +171,7 @@ def digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def check(config: QualityConfig, card: Mapping[str, Any], remedy: str = _REMEDY) -> None:
+def check(config: QualityConfig, card: Record, remedy: str = _REMEDY) -> None:
     """Raises DataError if held-out F1 or inter-annotator agreement is below the minimum in params."""
     f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
     if f1 < config.min_heldout_f1:
@@ -233,7 +235,7 @@ def embed(project: Project, config: QualityConfig, texts: Sequence[str]) -> tupl
     return found, np.array([bool(row) for row in cuts], bool)
 
 
-def learned_windows(tokenizer: Any, config: QualityConfig, texts: Sequence[str]) -> list[list[encoding.Ints]]:
+def learned_windows(tokenizer: Tokenizer, config: QualityConfig, texts: Sequence[str]) -> list[list[encoding.Ints]]:
     """Returns the windows of each text that are learned from; none of a text without tokens."""
     window, stride = config.window_tokens, config.stride_tokens
     return [
@@ -242,7 +244,7 @@ def learned_windows(tokenizer: Any, config: QualityConfig, texts: Sequence[str])
     ]
 
 
-def to_file(learned: Learned, config: QualityConfig, stamp: dict[str, Any]) -> HeadFile:
+def to_file(learned: Learned, config: QualityConfig, stamp: JsonObject) -> HeadFile:
     """Returns the head and its card: data, figures on rows unseen, and `stamp`."""
     content, good, both = learned.fitted.head.to_bytes(), learned.good, learned.fitted.unseen["both"]
     groups = {"domain": [r.domain for r in learned.rows], "language": learned.told.languages}

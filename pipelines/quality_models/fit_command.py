@@ -6,11 +6,10 @@ Guarantees: the same labels, params and model give the same bytes, but for the d
 check, and no file goes that is not part of an earlier head.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from pipelines.quality_models.fit import HeadFile, Learned
 from pipelines.quality_models.labels import LabelFile
 from pipelines.quality_models.teacher import Taught, Teacher
 from scoring.core.errors import ConfigError
+from scoring.core.types import JsonObject, Record
 from scoring.models import files as model_files
 from scoring.quality.head import Labelled
 from transforms.quality.config import FITTED, QualityConfig
@@ -60,7 +60,7 @@ class _Data(NamedTuple):
 
     rows: list[Labelled]
     config: QualityConfig
-    card: dict[str, Any]
+    card: JsonObject
     taught: Taught | None
     test: LabelFile | None
 
@@ -76,7 +76,7 @@ def main(params: Path, request: Request) -> None:
     print(f"in params.yaml: {card['usage']}; see {request.out / quality_folder.README}")
 
 
-def fit(project: Project, request: Request) -> dict[str, Any]:
+def fit(project: Project, request: Request) -> JsonObject:
     """Writes the head that `request` asks for into its folder; returns its card.
 
     Raises:
@@ -128,7 +128,7 @@ def _check_options(request: Request) -> None:
 def _config(project: Project, request: Request) -> QualityConfig:
     """Returns section `quality` with what the command changes of it."""
     config = project.section("quality", QualityConfig)
-    changes: dict[str, Any] = {"head": FITTED, "labels": None, "good_labels": request.good or config.good_labels}
+    changes: JsonObject = {"head": FITTED, "labels": None, "good_labels": request.good or config.good_labels}
     if not 0 <= config.min_quality <= 1:
         changes["min_quality"] = 0.5  # was on the scale of another head; nothing is dropped here
     return replace(config, model=request.model or config.model, **changes)
@@ -153,7 +153,7 @@ def _read(path: str, option: str, config: QualityConfig, request: Request) -> La
     return quality_labels.read(path, option, config.good_labels, columns, request.format)
 
 
-def _card(project: Project, config: QualityConfig, data: _Data, learned: Learned) -> dict[str, Any]:
+def _card(project: Project, config: QualityConfig, data: _Data, learned: Learned) -> JsonObject:
     """Returns the card of a head by cross-validation; the ids of rows stay out, as a digest."""
     ids = sorted(f"{r.row_id}:{r.good:d}" for r in learned.rows)
     card = quality_fit.to_file(learned, config, {"row_ids": ids}).card
@@ -166,9 +166,9 @@ def _card(project: Project, config: QualityConfig, data: _Data, learned: Learned
     }  # fmt: skip
 
 
-def _tested(project: Project, config: QualityConfig, data: _Data, learned: Learned, request: Request) -> dict[str, Any]:
+def _tested(project: Project, config: QualityConfig, data: _Data, learned: Learned, request: Request) -> JsonObject:
     """Returns the card's figures on the test rows."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     if data.test:
         trial = quality_trial.of_rows(project, config, learned, data.test.rows)
         found["test"] = {"file": data.test.name, "digest": data.test.digest, **quality_trial.figures(trial)}
@@ -179,7 +179,7 @@ def _tested(project: Project, config: QualityConfig, data: _Data, learned: Learn
     return found
 
 
-def _with_encoder(card: Mapping[str, Any], encoder: quality_unfreeze.Encoder | None) -> dict[str, Any]:
+def _with_encoder(card: Record, encoder: quality_unfreeze.Encoder | None) -> JsonObject:
     """Returns what changes in a card when the encoder has learned from the rows: the figures are those of the test."""
     if encoder is None:
         return {}
@@ -193,7 +193,7 @@ def _with_encoder(card: Mapping[str, Any], encoder: quality_unfreeze.Encoder | N
     }
 
 
-def _place(project: Project, config: QualityConfig, request: Request) -> dict[str, Any]:
+def _place(project: Project, config: QualityConfig, request: Request) -> JsonObject:
     """Returns the model as params are to name it, and the line of params that uses the head."""
     folder = quality_folder.named(project.root, request.out)
     model = f"{folder}/{quality_folder.ENCODER}" if request.unfreeze else config.model

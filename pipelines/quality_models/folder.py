@@ -3,13 +3,13 @@
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from pipelines.quality_models import fit as quality_fit
 from pipelines.quality_models import unfreeze as quality_unfreeze
 from pipelines.quality_models.fit import HeadFile
 from scoring.core import files
 from scoring.core.errors import ConfigError, ToolError
+from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 
 README, CARD, HEAD, ENCODER = "README.md", "card.json", "head.safetensors", "encoder"
@@ -63,7 +63,7 @@ def named(root: Path, out: Path) -> str:
     return whole.relative_to(base).as_posix() if whole.is_relative_to(base) else whole.as_posix()
 
 
-def write(out: Path, head: HeadFile, encoder: quality_unfreeze.Encoder | None, readme: str) -> dict[str, Any]:
+def write(out: Path, head: HeadFile, encoder: quality_unfreeze.Encoder | None, readme: str) -> JsonObject:
     """Writes the head, its encoder if there is one, its README and, last, its card; returns the card.
 
     A run that is killed meanwhile leaves a folder that no stage takes for a head, and that can be written again.

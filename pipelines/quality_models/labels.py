@@ -1,13 +1,14 @@
 """Label files named on the command line: read, counted, and kept apart from the rows of a test."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipelines.quality_models.fit import labelled
 from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.hashing import hash64
+from scoring.core.types import JsonObject, Record
 from scoring.quality.head import Labelled
 from transforms.quality import labels
 from transforms.quality.config import LabelSource
@@ -26,10 +27,10 @@ class LabelFile(NamedTuple):
     source: LabelSource
     name: str
     digest: str
-    agreement: dict[str, Any]
+    agreement: JsonObject
 
 
-def read(path: str, option: str, good: Collection[str], columns: Mapping[str, Any], form: str) -> LabelFile:
+def read(path: str, option: str, good: Collection[str], columns: Record, form: str) -> LabelFile:
     """Returns the labelled rows of `path`, a file, folder or glob; relative ones begin at the working directory.
 
     `option` is what the user knows it by, `columns` are the keys `columns`, `label` and `annotator` of a LabelSource.

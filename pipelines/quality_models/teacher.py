@@ -6,7 +6,7 @@ Writes: nothing.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pipelines.quality_models.fit import MAX_CHARS
 from pipelines.quality_models.trial import Trial
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.ranks import spearman
+from scoring.core.types import JsonObject
 from scoring.models import encoders, encoding
 from scoring.models import files as model_files
 from scoring.quality import figures as quality_figures
@@ -46,7 +47,7 @@ class Taught(NamedTuple):
     rows: list[Labelled]
     held: list[Labelled]
     scores: dict[str, float]  # row_id → what the teacher says
-    card: dict[str, Any]
+    card: JsonObject
 
 
 def teach(project: Project, config: QualityConfig, teacher: Teacher) -> Taught:
@@ -149,7 +150,7 @@ def _require_classes(rows: Sequence[Labelled], teacher: Teacher, threshold: floa
         )
 
 
-def agreement(trial: Trial, taught: Taught, min_spearman: float) -> dict[str, Any]:
+def agreement(trial: Trial, taught: Taught, min_spearman: float) -> JsonObject:
     """Returns AUC at the threshold and Spearman's rank correlation of the head's scores with the teacher's.
 
     Raises:

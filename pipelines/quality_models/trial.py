@@ -1,12 +1,13 @@
 """Evaluates a head on rows that neither it nor its encoder was trained on, scored as in the stage."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pipelines.core.project import Project
 from pipelines.quality_models.fit import Learned, text_features
+from scoring.core.types import JsonObject
 from scoring.quality import additive
 from scoring.quality import figures as quality_figures
 from scoring.quality.head import Bools, Doubles, Fitted, Labelled, sigmoid
@@ -60,7 +61,7 @@ def _lesser(learned: Learned, chars: Doubles, values: Doubles) -> Mapping[str, D
     return {"length": sigmoid(by_length), "rules": sigmoid(by_rules)}
 
 
-def figures(trial: Trial) -> dict[str, Any]:
+def figures(trial: Trial) -> JsonObject:
     """Returns the figures of a trial, under the names that a head's card has for them."""
     good, groups = trial.good, {"domain": [r.domain for r in trial.rows], "language": trial.languages}
     found = quality_figures.figures(trial.head, good, trial.chars, groups)
@@ -75,7 +76,7 @@ def figures(trial: Trial) -> dict[str, Any]:
     }
 
 
-def reliability(probabilities: Doubles, good: Bools, bins: int = 5) -> list[dict[str, Any]]:
+def reliability(probabilities: Doubles, good: Bools, bins: int = 5) -> list[JsonObject]:
     """Returns, of each of `bins` equal ranges of P(good) with rows in it: rows, mean P(good), share of good ones."""
     places = np.minimum((probabilities * bins).astype(int), bins - 1)
     return [

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from pipelines.core import progress
 from pipelines.core.project import Project
 from pipelines.quality_models.fit import learned_windows
 from scoring.core import files
+from scoring.core.types import JsonObject
 from scoring.models import encoders
 from scoring.models import files as model_files
+from scoring.models.types import Model, Module, Tokenizer
 from scoring.quality import unfreeze
 from scoring.quality.head import Bools
 from transforms.quality import transform as quality
@@ -30,7 +32,7 @@ class Encoder(NamedTuple):
     """A trained encoder in a temporary folder, and its part of the card."""
 
     folder: Path
-    card: dict[str, Any]
+    card: JsonObject
 
 
 @contextmanager
@@ -74,7 +76,7 @@ def _temporary(out: Path) -> Path:
 
 
 def _train(
-    config: QualityConfig, loaded: tuple[Any, Any], layers: Sequence[Any], texts: Sequence[str], good: Bools
+    config: QualityConfig, loaded: tuple[Tokenizer, Model], layers: Sequence[Module], texts: Sequence[str], good: Bools
 ) -> int:
     """Trains on the windows that a head learns from; returns how many there are."""
     tokenizer, model = loaded
@@ -86,7 +88,7 @@ def _train(
     return len(found)
 
 
-def _save(folder: Path, tokenizer: Any, model: Any) -> None:
+def _save(folder: Path, tokenizer: Tokenizer, model: Model) -> None:
     if getattr(model, "pooler", None) is not None:
         model.pooler = None  # embeddings do without, and some models have none of their own: it was drawn at random
     try:

@@ -1,13 +1,13 @@
 """What a figure of the report is, and what it is drawn from."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipelines.catalog.totals import Totals
 from pipelines.core.project import Project
-from pipelines.core.tables import select
+from pipelines.core.tables import Connection, select
+from scoring.core.types import JsonObject, Record
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Figure:
     note: str = ""
     svg: str = ""
     columns: Sequence[str] = ()
-    rows: Sequence[Sequence[Any]] = ()
+    rows: Sequence[Sequence[object]] = ()
     missing: str = ""
     open: bool = False  # whether the table is shown without asking
 
@@ -29,15 +29,15 @@ class FigureData:
     """What figures are drawn from: the catalog, its columns, the totals, and the project's metrics."""
 
     project: Project
-    connection: Any
+    connection: Connection
     columns: frozenset[str]  # of samples_all
     totals: Totals
 
-    def select(self, sql: str) -> list[dict[str, Any]]:
+    def select(self, sql: str) -> list[JsonObject]:
         """Returns the rows of `sql`."""
         return select(self.connection, sql)
 
-    def metrics(self, stage: str) -> Mapping[str, Any]:
+    def metrics(self, stage: str) -> Record:
         """Returns the metrics that `stage` wrote, or nothing."""
         path = self.project.metrics(stage)
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}

@@ -3,12 +3,11 @@
 Memory is bounded whatever the corpus: DuckDB aggregates, lists are cut, shards are drawn in groups.
 """
 
-from typing import Any
-
 from pipelines.catalog.totals import TOKEN_KINDS
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Axis, Frame
 from pipelines.reporting.figure import Figure, FigureData, not_run
+from scoring.core.types import JsonObject
 from transforms.core.rejects import REASONS
 
 SHARD_BARS = 120
@@ -126,7 +125,7 @@ _COSTS = """WITH costs AS (SELECT shard, count(*) AS rows, sum(tokens)::BIGINT A
                                   sum(flops::HUGEINT)::DOUBLE AS flops FROM plan GROUP BY shard)"""
 
 
-def shard_costs(data: FigureData) -> list[dict[str, Any]]:
+def shard_costs(sight: Sight) -> list[JsonObject]:
     """Returns rows, tokens and FLOPs of every shard."""
     return data.select(f"{_COSTS} SELECT * FROM costs ORDER BY shard") if data.totals.plan is not None else []
 

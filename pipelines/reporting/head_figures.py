@@ -1,11 +1,11 @@
 """Figures of the quality head on rows that it has not seen, where one was fitted, and of further quality models."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Frame
 from pipelines.reporting.figure import Figure, FigureData
+from scoring.core.types import Record
 
 WAYS = {  # of metrics/quality.json → what a row was judged by
     "length": "length only",
@@ -70,13 +70,13 @@ def further(data: FigureData) -> Figure | None:
     )  # fmt: skip
 
 
-def _head(data: FigureData) -> Mapping[str, Any]:
+def _head(sight: Sight) -> Record:
     """Returns the metrics of a fitted head, or nothing."""
     head = data.metrics("quality").get("head") or {}
     return head if "ways" in head else {}
 
 
-def _by_group(head: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, float]]]:
+def _by_group(head: Record) -> Iterator[tuple[str, str, Mapping[str, float]]]:
     for kind, key in GROUPS.items():
         yield from ((kind, name, aucs) for name, aucs in head.get(key, {}).items())
 
@@ -85,7 +85,7 @@ def _told(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 
 
-def _learned(head: Mapping[str, Any]) -> str:
+def _learned(head: Record) -> str:
     """Returns what the head learned from, and how far its annotators agree."""
     said = f"{head['rows']['unseen']:,} rows with {head['kind']}, scored out of fold."
     agreement = head.get("agreement")

@@ -5,11 +5,11 @@ the number of threads.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Axis, Frame
 from pipelines.reporting.figure import Figure, FigureData, not_run
+from scoring.core.types import Record
 from scoring.static.dimensions import DIMENSIONS
 
 BINS = 40
@@ -189,7 +189,7 @@ def models(data: FigureData) -> Figure:
     )  # fmt: skip
 
 
-def _scalars(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _scalars(values: Record, prefix: str = "") -> Iterator[tuple[str, float | str]]:
     """Yields (dotted name, number or short text), leaving lists out."""
     for name, value in values.items():
         if isinstance(value, Mapping):

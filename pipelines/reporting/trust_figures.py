@@ -1,11 +1,11 @@
 """Figures on how far the scores can be trusted: which junk they separate, and how stable they are."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from pipelines.reporting import charts
 from pipelines.reporting.charts import Frame
 from pipelines.reporting.figure import Figure, FigureData, not_run
+from scoring.core.types import Record
 
 SIGNALS = {  # of metrics/lqs.json → what the table calls it
     "score": "final score",
@@ -52,7 +52,7 @@ def stability(data: FigureData) -> Figure:
     )  # fmt: skip
 
 
-def _correlations(found: Mapping[str, Any]) -> Iterator[tuple[str, float | None]]:
+def _correlations(found: Record) -> Iterator[tuple[str, float | None]]:
     for column, values in found["checkpoints"].items():
         for n, value in enumerate(values, start=1):
             yield f"{column.replace('_', ' ')} at checkpoints {n} and {n + 1}", value

@@ -3,9 +3,9 @@
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from pipelines.sample_corpus.texts import Document, draw
+from scoring.core.types import JsonObject
 
 LONG_LINE_CHARS = 2_000_000
 _KEYS = "asdfghjkl qwertyuiop zxcvbnm ;lkj poiu"
@@ -43,7 +43,7 @@ def lines(documents: Sequence[Document], copies: int, seed: int) -> list[bytes]:
     return [*found, *_single(documents)]
 
 
-def _rows(documents: Sequence[Document], copies: int, rng: random.Random) -> Iterator[dict[str, Any]]:
+def _rows(documents: Sequence[Document], copies: int, rng: random.Random) -> Iterator[JsonObject]:
     for name, make in _KINDS.items():
         for number in range(copies):
             text = make(rng.choice(documents).text, rng)
@@ -52,11 +52,11 @@ def _rows(documents: Sequence[Document], copies: int, rng: random.Random) -> Ite
         yield _row("chinese", number, text)
 
 
-def _row(fault: str, number: int, text: Any) -> dict[str, Any]:
+def _row(fault: str, number: int, text: object) -> JsonObject:
     return {"id": f"fault-{fault}-{number:02d}", "text": text, "domain": "faults", "origin": None, "fault": fault}
 
 
-def _line(row: dict[str, Any]) -> bytes:
+def _line(row: JsonObject) -> bytes:
     return json.dumps(row, ensure_ascii=False).encode()
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from transforms.core import schemas, sealed
 from scoring.core.arrays import Array
+from transforms.core import schemas, sealed
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
 from transforms.text.lines import Segments, hash_lines, remove_lines

@@ -10,6 +10,7 @@ from transforms.core.parts import Part
 
 M = TypeVar("M")
 
+
 class MapWithModel(beam.DoFn, Generic[M]):
     """Applies `apply(part, model)` to each part; `load()` runs once per process, in `setup`.
 
