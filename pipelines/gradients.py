@@ -101,7 +101,7 @@ def _metrics(project: Project, marker: directions.Marker) -> JsonObject:
 
 
 def _floats(values: pa.Array) -> npt.NDArray[np.float64]:
-    return values.drop_null().to_numpy(zero_copy_only=False)
+    return np.asarray(values.drop_null().to_numpy(zero_copy_only=False))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

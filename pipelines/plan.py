@@ -44,7 +44,7 @@ def run(project: Project) -> None:
         progress.say("plan: selecting rows, ordering them and cutting shards")
         with tables.working(project) as connection:
             _write(project, connection, settings, task)
-    stage.write_metrics(project, "plan", dict(parts.Footer(folder / FILE).meta["stats"]))  # type: ignore[call-overload]
+    stage.write_metrics(project, "plan", dict(parts.Footer(folder / FILE).meta["stats"]))
 
 
 def _inputs(project: Project) -> list[str]:

@@ -59,7 +59,7 @@ def _plan(project: Project) -> Path:
 
 
 def _stats(project: Project) -> JsonObject:
-    return dict(parts.Footer(_plan(project)).meta["stats"])  # type: ignore[call-overload]
+    return dict(parts.Footer(_plan(project)).meta["stats"])
 
 
 def _tasks(project: Project, settings: ShardConfig) -> Iterator[ShardTask]:

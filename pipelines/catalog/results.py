@@ -137,7 +137,7 @@ def _print_records(result: Result, shown: list[tuple[object, ...]], out: TextIO)
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def write_csv(result: Result, stream: TextIO) -> None:

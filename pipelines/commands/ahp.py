@@ -94,7 +94,7 @@ def from_weights(given: Sequence[str]) -> Floats:
             where=" ".join(given),
             remedy="keep them within a factor of 9; dimensions not given count as 1",
         )
-    return values[:, None] / values[None, :]
+    return np.asarray(values[:, None] / values[None, :])
 
 
 def _importance(value: str, item: str) -> float:

@@ -47,7 +47,7 @@ def find(project: Project, config: BoilerplateConfig) -> Found:
     if project.force or not trust.is_done(path.parent, result):
         with tables.working(project) as connection:
             _write(project, connection, config, result, path)
-    return Found(path, dict(parts.Footer(path).meta["shares"]))  # type: ignore[call-overload]
+    return Found(path, dict(parts.Footer(path).meta["shares"]))
 
 
 def _write(project: Project, connection: Connection, config: BoilerplateConfig, result: parts.Task, path: Path) -> None:

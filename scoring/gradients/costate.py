@@ -78,7 +78,8 @@ def _twice_differentiable() -> AbstractContextManager[None]:
     """Returns the context in which attention is written out: the fused kernels have no second derivative."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    return sdpa_kernel(SDPBackend.MATH)
+    found: AbstractContextManager[None] = sdpa_kernel(SDPBackend.MATH)
+    return found
 
 
 def _grad(value: Tensor, weights: Sequence[Tensor], *, twice: bool = False) -> Sequence[Tensor]:
@@ -86,7 +87,7 @@ def _grad(value: Tensor, weights: Sequence[Tensor], *, twice: bool = False) -> S
 
     if not value.requires_grad:  # linear in the weights: no curvature
         return [torch.zeros_like(w) for w in weights]
-    return torch.autograd.grad(value, weights, create_graph=twice, allow_unused=True, materialize_grads=True)
+    return tuple(torch.autograd.grad(value, weights, create_graph=twice, allow_unused=True, materialize_grads=True))
 
 
 def _zeros(weight: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def _cosines(generator: np.random.Generator, size: int, count: int) -> npt.NDArr
     """Returns `count` random columns, of length √(size/count), of the discrete cosine transform (II): orthogonal."""
     columns = generator.permutation(size)[:count]
     waves = np.cos(np.pi / size * np.outer(np.arange(size) + 0.5, columns))
-    return waves * np.where(columns == 0, 1, 2**0.5) / count**0.5
+    return np.asarray(waves * np.where(columns == 0, 1, 2**0.5) / count**0.5)
 
 
 def _signs(generator: np.random.Generator, rows: int, columns: int) -> Int8s:
@@ -186,7 +186,7 @@ class Projector:
 
 def _same(x: Tensor, y: Tensor) -> bool:
     """Returns whether two tensors, both alive, are views of the same values."""
-    return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride()
+    return bool(x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.stride() == y.stride())
 
 
 def quantize(sketches: Float32s) -> tuple[Int8s, Float32s]:

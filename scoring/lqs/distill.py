@@ -98,7 +98,7 @@ def _balance(used: Bools, width: int) -> Floats:
     first = np.arange(len(used)) < width
     blocks = [used & first, used & ~first]
     several = max(sum(b.any() for b in blocks), 1)
-    return np.where(first, *(1.0 / np.sqrt(max(b.sum(), 1) * several) for b in blocks))
+    return np.asarray(np.where(first, *(1.0 / np.sqrt(max(b.sum(), 1) * several) for b in blocks)))
 
 
 @dataclass(frozen=True)
@@ -202,14 +202,14 @@ def _fitted(features: Floats, scores: Floats, folds: npt.NDArray[np.int64], widt
 def _kernel(columns: Floats, landmarks: Floats) -> Floats:
     """Returns (n, k) exp(-‖x - y‖²)."""
     squares = (columns**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1)
-    return np.exp(-np.maximum(squares - 2.0 * columns @ landmarks.T, 0.0))
+    return np.asarray(np.exp(-np.maximum(squares - 2.0 * columns @ landmarks.T, 0.0)))
 
 
 def _inverse_root(matrix: Floats) -> Floats:
     """Returns (k, r) R with R·Rᵀ the inverse of a (k, k) kernel matrix, directions without weight left out."""
     values, vectors = np.linalg.eigh(matrix)
     kept = values > values[-1] * 1e-9
-    return vectors[:, kept] / np.sqrt(values[kept])
+    return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
 
 
 def _unseen(columns: Floats, target: Floats, folds: npt.NDArray[np.int64]) -> Floats:
@@ -227,7 +227,7 @@ def _unseen(columns: Floats, target: Floats, folds: npt.NDArray[np.int64]) -> Fl
 def _ridge(gram: Floats, right: Floats, rows: int) -> Floats:
     """Returns (p, s) the ridge weights of each strength, from XᵀX and Xᵀy of `rows` rows."""
     values, vectors = np.linalg.eigh(gram)
-    return vectors @ ((vectors.T @ right)[:, None] / (np.maximum(values, 0.0)[:, None] + _STRENGTHS * rows))
+    return np.asarray(vectors @ ((vectors.T @ right)[:, None] / (np.maximum(values, 0.0)[:, None] + _STRENGTHS * rows)))
 
 
 def feature_matrix(embeddings: pa.Array, width: int, columns: Sequence[Floats]) -> Floats:

@@ -105,7 +105,7 @@ def discounted(lqs_z: Floats, norm_z: Floats, config: LqsConfig) -> Floats:
     """Returns (n,) (z(LQS) − w·z(log norm))/√(1 + w²), w the `norm_discount`; the weighted formula takes none."""
     if config.formula == "weighted" or config.norm_discount == 0:
         return lqs_z
-    return (lqs_z - config.norm_discount * norm_z) / np.sqrt(1 + config.norm_discount**2)
+    return np.asarray((lqs_z - config.norm_discount * norm_z) / np.sqrt(1 + config.norm_discount**2))
 
 
 def z_score(values: Floats, moments: Moments, *, clip: float) -> Floats:
@@ -134,7 +134,7 @@ def _last(values: Floats) -> Floats:
 
 
 def _divide(a: Floats, b: Floats) -> Floats:
-    return np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0)
+    return np.asarray(np.divide(a, b, out=np.full(len(a), np.nan), where=b > 0))
 
 
 def _finite(*scores: Floats) -> Scores:

@@ -137,7 +137,7 @@ class OnnxModel:
     def _run(self, ids: Ints, mask: Ints) -> npt.NDArray[np.generic]:
         feed = _feed(ids, mask, self._types)
         try:
-            return self._session.run([self._name], feed)[0]
+            return np.asarray(self._session.run([self._name], feed)[0])
         except Exception as error:  # its errors share no base class
             what = f"the ONNX model fails on {feed['input_ids'].shape} tokens: {str(error).strip()[:300]}"
             raise ToolError(what, where=self.where, remedy=_REMEDY) from error

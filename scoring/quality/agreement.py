@@ -96,7 +96,9 @@ class Clusters(NamedTuple):
     distance: Doubles  # (n,) of each row to the centre of its cluster
 
 
-def cluster_entropy(embeddings: npt.NDArray, labels: npt.NDArray, clusters: int, seed: int) -> Clusters:
+def cluster_entropy(
+    embeddings: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], clusters: int, seed: int
+) -> Clusters:
     """Returns k-means clusters of (n, d) `embeddings` and the entropy of the integer `labels` (n,) in each.
 
     A negative label is none: such a row is clustered, but not counted. No more clusters than distinct rows. The
@@ -127,7 +129,9 @@ class Outliers(NamedTuple):
     neighbours: Doubles  # (n,) share of the nearest labelled rows with the row's own label; NaN where unknown
 
 
-def outliers(embeddings: npt.NDArray, labels: npt.NDArray, clusters: Clusters, neighbours: int) -> Outliers:
+def outliers(
+    embeddings: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], clusters: Clusters, neighbours: int
+) -> Outliers:
     """Returns how unusual each of (n, d) `embeddings` is in its cluster and among its `neighbours` nearest rows.
 
     Neighbours with a negative label are left out of the share; a row with one has no share itself.
@@ -141,7 +145,7 @@ def outliers(embeddings: npt.NDArray, labels: npt.NDArray, clusters: Clusters, n
     return Outliers(np.minimum(far, OUTLIER_CAP), _same(embeddings, labels, neighbours))
 
 
-def _same(embeddings: npt.NDArray, labels: npt.NDArray, neighbours: int) -> Doubles:
+def _same(embeddings: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], neighbours: int) -> Doubles:
     """Returns (n,) the share of each row's nearest neighbours that have its label."""
     from sklearn.neighbors import NearestNeighbors
     from threadpoolctl import threadpool_limits

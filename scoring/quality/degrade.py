@@ -102,7 +102,7 @@ def boilerplate(text: str, rng: np.random.Generator) -> str:
         found.append(furniture[int(rng.integers(len(furniture)))])
         if units and rng.random() < 0.2:
             found.append(units[int(rng.integers(len(units)))])
-    return rng.choice((" | ", "\n", " ")).join(found)
+    return str(rng.choice((" | ", "\n", " ")).join(found))
 
 
 def truncated_markup(text: str, rng: np.random.Generator) -> str:

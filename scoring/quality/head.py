@@ -46,7 +46,7 @@ class Linear:
     weights: Doubles  # (d,)
     bias: float
 
-    def logits(self, embeddings: npt.NDArray) -> Doubles:
+    def logits(self, embeddings: npt.NDArray[np.floating]) -> Doubles:
         """Returns (n,) log-odds of (n, d) embeddings."""
         return np.asarray(embeddings.astype(np.float64) @ self.weights + self.bias, np.float64)
 

@@ -155,7 +155,12 @@ def _batches(n: int, seed: int, epoch: int) -> Iterator[npt.NDArray[np.int64]]:
 
 
 def _loss(
-    model: Model, tokenizer: Tokenizer, head: Module, found: Sequence[Ints], good: Bools, weights: npt.NDArray
+    model: Model,
+    tokenizer: Tokenizer,
+    head: Module,
+    found: Sequence[Ints],
+    good: Bools,
+    weights: npt.NDArray[np.float64],
 ) -> Tensor:
     import torch
 

@@ -160,7 +160,7 @@ def mean_loss(model: Model, texts: Sequence[Chunks]) -> float:
     size = max(1, _EVALUATION_TOKENS // max(map(len, rows)))
     with torch.no_grad():
         found = [row_losses(model, *padded(rows[k : k + size])) for k in range(0, len(rows), size)]
-    return torch.cat(found).double().mean().item()
+    return float(torch.cat(found).double().mean().item())
 
 
 def curve(losses: Sequence[float]) -> list[list[float]]:

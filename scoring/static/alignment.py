@@ -75,7 +75,7 @@ def cosines(texts: Vectors, pictures: Vectors, owners: Sequence[int]) -> npt.NDA
     for picture, owner in zip(pictures.astype(np.float64), owners, strict=True):
         sums[owner] += texts[owner].astype(np.float64) @ picture
         counts[owner] += 1
-    return np.divide(sums, counts, out=np.full(len(texts), np.nan), where=counts > 0)
+    return np.asarray(np.divide(sums, counts, out=np.full(len(texts), np.nan), where=counts > 0))
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -139,7 +139,7 @@ def blocks(texts: Sequence[str], max_tokens: int) -> Iterator[slice]:
         yield slice(start, len(texts))
 
 
-def ratio(numerator: npt.NDArray, denominator: npt.NDArray) -> Floats:
+def ratio(numerator: npt.NDArray[np.number], denominator: npt.NDArray[np.number]) -> Floats:
     """Returns numerator/denominator (n,), NaN where the denominator is 0."""
     empty = np.full(len(denominator), np.nan)
-    return np.divide(numerator, denominator, out=empty, where=np.asarray(denominator) > 0)
+    return np.asarray(np.divide(numerator, denominator, out=empty, where=np.asarray(denominator) > 0))

@@ -50,7 +50,7 @@ def cleanliness(texts: Sequence[str]) -> Floats:
     rests = [without_markup(without_boilerplate(t) if h else t) for t, h in zip(texts, held, strict=True)]
     clean = np.array([len(r) for r in rests], np.float64) - _symbols(rests)
     total = np.array([len(t) for t in texts], np.float64)
-    return np.divide(clean, total, out=np.full(len(texts), np.nan), where=total > 0)
+    return np.asarray(np.divide(clean, total, out=np.full(len(texts), np.nan), where=total > 0))
 
 
 def _symbols(texts: Sequence[str]) -> Floats:

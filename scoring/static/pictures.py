@@ -28,10 +28,10 @@ Pixels = npt.NDArray[np.uint8]  # (h, w, 3)
 
 def luminance(pixels: Pixels) -> Floats:
     """Returns (h, w) grey levels in [0, 255] (ITU-R BT.601)."""
-    return 0.299 * pixels[..., 0] + 0.587 * pixels[..., 1] + 0.114 * pixels[..., 2]
+    return np.asarray(0.299 * pixels[..., 0] + 0.587 * pixels[..., 1] + 0.114 * pixels[..., 2])
 
 
-def entropy(weights: npt.NDArray) -> float:
+def entropy(weights: npt.NDArray[np.number]) -> float:
     """Returns the entropy in bits of non-negative `weights`, 0 where all are 0."""
     total = float(weights.sum())
     if total <= 0:
@@ -88,7 +88,7 @@ def correlation(a: Floats, b: Floats) -> float:
     return float((x * y).sum()) / scale if scale > 1e-9 * a.size else math.nan
 
 
-def breadth(vectors: Sequence[npt.NDArray]) -> float:
+def breadth(vectors: Sequence[npt.NDArray[np.number]]) -> float:
     """Returns 1 − the mean cosine over all pairs of `vectors`; NaN for fewer than two."""
     if not vectors:
         return math.nan

@@ -45,7 +45,7 @@ def weighted_mean(values: Mapping[str, Floats], weights: Mapping[str, float]) ->
         known = ~np.isnan(column)
         total += np.where(known, column, 0.0) * weights[dimension]
         weight += known * weights[dimension]
-    return np.divide(total, weight, out=np.full(size, np.nan), where=weight > 0)
+    return np.asarray(np.divide(total, weight, out=np.full(size, np.nan), where=weight > 0))
 
 
 def weighted_product(values: Mapping[str, Floats], weights: Mapping[str, float], *, floor: float) -> Floats:

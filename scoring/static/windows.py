@@ -52,7 +52,7 @@ def coherence(vectors: Floats, owners: Ints, texts: int) -> Floats:
     cosines = np.divide(dots, scale, out=np.zeros(len(dots)), where=scale > 0)
     pairs = np.bincount(owners[1:][same], minlength=texts).astype(np.float64)
     sums = np.bincount(owners[1:][same], weights=cosines, minlength=texts)
-    return np.divide(sums, pairs, out=np.full(texts, np.nan), where=pairs > 0)
+    return np.asarray(np.divide(sums, pairs, out=np.full(texts, np.nan), where=pairs > 0))
 
 
 def breadth(vectors: Floats, owners: Ints, texts: int) -> Floats:

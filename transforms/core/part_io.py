@@ -22,7 +22,7 @@ class PartCoder(beam.coders.Coder):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        return sink.getvalue().to_pybytes()
+        return bytes(sink.getvalue().to_pybytes())
 
     def decode(self, encoded: bytes) -> Part:
         with pa.ipc.open_stream(pa.py_buffer(encoded)) as reader:
@@ -32,7 +32,7 @@ class PartCoder(beam.coders.Coder):
         return Part(name, fingerprint, batch.replace_schema_metadata(metadata or None))
 
     def estimate_size(self, value: Part) -> int:
-        return value.batch.nbytes
+        return int(value.batch.nbytes)
 
     def is_deterministic(self) -> bool:
         return False

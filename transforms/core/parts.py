@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from scoring.core import files
 from scoring.core.errors import DataError, SchemaError
 from transforms.core import schemas, sealed
+from scoring.core.types import JsonObject
 from transforms.core.columns import column_digests
 
 PATTERN = "part-*.parquet"
@@ -102,7 +103,7 @@ class Footer:
         return int(self._parquet.num_rows)
 
     @cached_property
-    def meta(self) -> dict[str, object]:
+    def meta(self) -> JsonObject:
         """What the writing stage recorded: `fingerprint`, `ids` and what it added of its own."""
         found = (self._parquet.metadata or {}).get(_META)
         return dict(json.loads(found)) if found else {}

@@ -166,7 +166,7 @@ def match(rows: pa.RecordBatch, sets: pa.LargeListArray, config: NearConfig) -> 
 def _offsets(lists: pa.LargeListArray) -> Array:
     """Returns (n + 1,) int64, from 0 on."""
     found = lists.offsets.to_numpy()
-    return found - found[0]
+    return np.asarray(found - found[0])
 
 
 def store(batch: pa.RecordBatch, places: Array, config: NearConfig) -> pa.RecordBatch:

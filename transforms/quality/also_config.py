@@ -60,9 +60,10 @@ class AlsoModel:
         window = own.get("window_tokens", base.window_tokens)
         own["stride_tokens"] = min(base.stride_tokens, window) if self.stride_tokens is None else self.stride_tokens
         try:
-            return replace(base, **own, head="model", labels=None, also=())
+            found: S = replace(base, **own, head="model", labels=None, also=())
         except ValueError as error:
             raise ValueError(f"also.{self.name}: {error}") from error
+        return found
 
 
 def check(entries: Sequence[AlsoModel], section: object) -> None:

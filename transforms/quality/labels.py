@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from scoring.core import files
+from scoring.core.arrays import Array
 from scoring.core.errors import ConfigError
 from scoring.core.hashing import hash64
 from scoring.core.types import JsonObject
@@ -132,7 +133,7 @@ def agreement_summary(judged: Sequence[Judged], source: LabelSource) -> JsonObje
 def review_rows(
     judged: Sequence[Judged],
     quality: Doubles,
-    embeddings: npt.NDArray | None,
+    embeddings: npt.NDArray[np.floating] | None,
     config: ReviewConfig,
     *,
     sample_ids: Sequence[str | None] | None = None,
@@ -179,7 +180,9 @@ def oddness(outlier: Doubles, neighbours: Doubles) -> Doubles:
     return np.fmax(np.nan_to_num(1.0 - neighbours), np.nan_to_num(np.clip(outlier - 1.0, 0.0, 1.0)))
 
 
-def _near(embeddings: npt.NDArray | None, label: npt.NDArray[np.int64], config: ReviewConfig) -> dict[str, npt.NDArray]:
+def _near(
+    embeddings: npt.NDArray[np.floating] | None, label: npt.NDArray[np.int64], config: ReviewConfig
+) -> dict[str, Array]:
     """Returns the columns about the nearest rows of each row."""
     if embeddings is None or not len(label):
         nothing = np.full(len(label), np.nan)

@@ -183,7 +183,7 @@ def _direction(embeddings: encoding.Floats) -> npt.NDArray[np.int8] | None:
     mean = embeddings.mean(axis=0)
     if not mean.size:
         return None
-    return np.round(mean * (127.0 / max(float(np.abs(mean).max()), 1e-12))).astype(np.int8)
+    return np.asarray(np.round(mean * (127.0 / max(float(np.abs(mean).max()), 1e-12))).astype(np.int8))
 
 
 def score_batch(batch: pa.RecordBatch, config: QualityConfig, scorer: Scorer | None) -> pa.RecordBatch:

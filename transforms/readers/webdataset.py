@@ -134,7 +134,7 @@ def holds_media(extent: Extent) -> bool:
 
 
 def _opened(file: BinaryIO, mode: str) -> tarfile.TarFile:
-    return tarfile.open(fileobj=file, mode=mode, tarinfo=_Header, bufsize=CHUNK_BYTES)  # type: ignore[call-overload]
+    return tarfile.open(fileobj=file, mode=mode, tarinfo=_Header, bufsize=CHUNK_BYTES)  # type: ignore[call-overload, no-any-return]
 
 
 def _members(tar: tarfile.TarFile) -> Iterator[_Member]:

@@ -81,7 +81,12 @@ def read_batch(
 
 
 def _read_texts(
-    batch: pa.RecordBatch, rows: npt.NDArray, columns: Mapping[str, Floats], unigrams: Unigrams, *, max_tokens: int
+    batch: pa.RecordBatch,
+    rows: npt.NDArray[np.int64],
+    columns: Mapping[str, Floats],
+    unigrams: Unigrams,
+    *,
+    max_tokens: int,
 ) -> None:
     picked = batch.select(
         ["clean.clean_text", "clean.language", "clean.dup_5_gram_char_ratio", "tokens.text_tokens"]
@@ -95,7 +100,7 @@ def _read_texts(
     columns["originality"][rows] = 1.0 - floats(repeated)
 
 
-def _read_media(batch: pa.RecordBatch, rows: npt.NDArray, columns: Mapping[str, Floats]) -> None:
+def _read_media(batch: pa.RecordBatch, rows: npt.NDArray[np.int64], columns: Mapping[str, Floats]) -> None:
     for row in rows.tolist():
         modality, images, audio, width, height, duration_s = (
             batch[f"samples.{c}"][row].as_py() for c in ("modality", "images", "audio", "width", "height", "duration_s")

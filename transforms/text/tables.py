@@ -74,7 +74,7 @@ def classes() -> Array:
     }
     flag[SPACE] = flag[BLANK] | _among("\u200b")
     flags = np.stack([mask * np.uint16(bit) for bit, mask in flag.items()])
-    return np.bitwise_or.reduce(flags)
+    return np.asarray(np.bitwise_or.reduce(flags))
 
 
 @cache

@@ -100,4 +100,5 @@ def _with_media(key: str, payloads: Payloads) -> Array:
 
 def key_hash(text: str | None, payloads: Iterable[bytes]) -> bytes | None:
     """Returns the `key_hashes` of one row."""
-    return key_hashes(pa.array([text], pa.large_string()), [list(payloads)])[0].as_py()
+    found: bytes | None = key_hashes(pa.array([text], pa.large_string()), [list(payloads)])[0].as_py()
+    return found

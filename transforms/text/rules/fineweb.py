@@ -37,7 +37,7 @@ def _is_ended(data: Array, stop: int, table: Array) -> bool:
     while (data[last] & 0xC0) == 0x80:
         last -= 1
     char, _ = point(data, last)
-    return (table[char] & TERMINAL) != 0
+    return bool((table[char] & TERMINAL) != 0)
 
 
 @kernel
