@@ -19,7 +19,7 @@ from scoring.core.errors import ConfigError, DataError
 from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.models import onnx_export
-from transforms.quality import transform as quality
+from transforms.quality import scorer as quality_scorer
 from transforms.quality import values as quality_values
 from transforms.quality.config import FITTED, MODEL, QualityConfig
 
@@ -66,9 +66,9 @@ def _scored(project: Project, config: QualityConfig, rows: int) -> Callable[[str
 
     def score(model: str) -> quality_values.Floats:
         own = replace(config, model=model)
-        scorer = quality.load_scorer(own, project.root, project.runtime.threads, head)
+        scorer = quality_scorer.load_scorer(own, project.root, project.runtime.threads, head)
         assert scorer is not None
-        found = quality.score_texts(told.texts, told.values, own, scorer)
+        found = quality_scorer.score_texts(told.texts, told.values, own, scorer)
         return np.array([row.quality for row in found if row], np.float64)
 
     return score

@@ -31,7 +31,7 @@ from transforms.clean.config import CleanConfig
 from transforms.core import parts
 from transforms.core.schemas import LABELS_FILE
 from transforms.quality import labels
-from transforms.quality import transform as quality
+from transforms.quality import scorer as quality_scorer
 from transforms.quality import values as quality_values
 from transforms.quality.config import QualityConfig
 from transforms.quality.texts import TextFeatures, of_texts
@@ -224,7 +224,7 @@ def learn(project: Project, config: QualityConfig, rows: Sequence[Labelled], tol
 
 def embed(project: Project, config: QualityConfig, texts: Sequence[str]) -> tuple[encoding.Floats, quality_head.Bools]:
     """Returns (n, d) the mean embedding of a few windows of each text, and (n,) which texts have tokens."""
-    tokenizer, model = quality.load_model(config, project.root, project.runtime.threads, encoders.load_encoder)
+    tokenizer, model = quality_scorer.load_model(config, project.root, project.runtime.threads, encoders.load_encoder)
     cuts = learned_windows(tokenizer, config, texts)
     flat = encoding.embed(model, tokenizer, [w for row in cuts for w in row], config.batch_tokens)
     ends = np.cumsum([len(row) for row in cuts])

@@ -23,9 +23,9 @@ from scoring.models import files as model_files
 from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
 from scoring.quality.head import MIN_ROWS, Doubles, Labelled
-from transforms.quality import transform as quality
+from transforms.quality import scorer as quality_scorer
 from transforms.quality.config import MODEL, QualityConfig
-from transforms.quality.transform import Scorer
+from transforms.quality.scorer import Scorer
 
 HELD_OUT = 5  # one row in so many is not learned from
 
@@ -107,13 +107,13 @@ def _scores(project: Project, config: QualityConfig, teacher: Teacher, texts: Se
     own = replace(config, head=MODEL, model=teacher.model, good_labels=teacher.good_labels)
     window = _window(project, own)
     own = replace(own, window_tokens=window, stride_tokens=min(own.stride_tokens, window))
-    scorer = quality.load_scorer(own, project.root, project.runtime.threads, None)
+    scorer = quality_scorer.load_scorer(own, project.root, project.runtime.threads, None)
     assert scorer is not None
     threshold = _threshold(teacher, scorer)
     found = np.full(len(texts), np.nan)
     for start in range(0, len(texts), _CHUNK_ROWS):
         chunk = texts[start : start + _CHUNK_ROWS]
-        for k, score in enumerate(quality.score_texts(chunk, np.zeros((len(chunk), 0)), own, scorer)):
+        for k, score in enumerate(quality_scorer.score_texts(chunk, np.zeros((len(chunk), 0)), own, scorer)):
             found[start + k] = score.quality if score else np.nan
         progress.say(f"quality: {teacher.model} has scored {start + len(chunk)} of {len(texts)} texts")
     return found, threshold
@@ -122,7 +122,7 @@ def _scores(project: Project, config: QualityConfig, teacher: Teacher, texts: Se
 def _window(project: Project, config: QualityConfig) -> int:
     """Returns how long the teacher's windows are: as params have it, or as long as it can."""
     one = replace(config, window_tokens=1)
-    loaded = quality.load_model(one, project.root, project.runtime.threads, encoders.load_classifier)
+    loaded = quality_scorer.load_model(one, project.root, project.runtime.threads, encoders.load_classifier)
     return min(config.window_tokens, encoding.max_window(*loaded))
 
 

@@ -11,7 +11,7 @@ from scoring.core.types import JsonObject
 from scoring.quality import additive
 from scoring.quality import figures as quality_figures
 from scoring.quality.head import Bools, Doubles, Fitted, Labelled, sigmoid
-from transforms.quality import transform as quality
+from transforms.quality import scorer as quality_scorer
 from transforms.quality.config import QualityConfig
 
 
@@ -38,9 +38,9 @@ def of_rows(project: Project, config: QualityConfig, learned: Learned, rows: Seq
     """Returns what the head of `learned` says of `rows`: windows, aggregate and rounding are those of the stage."""
     told = text_features(project, [r.text for r in rows])
     content = learned.fitted.head.to_bytes()
-    scorer = quality.load_scorer(config, project.root, project.runtime.threads, content)
+    scorer = quality_scorer.load_scorer(config, project.root, project.runtime.threads, content)
     assert scorer is not None
-    scores = quality.score_texts(told.texts, told.values, config, scorer)
+    scores = quality_scorer.score_texts(told.texts, told.values, config, scorer)
     able = [k for k, score in enumerate(scores) if score]
     chars = np.array([len(told.texts[k]) for k in able], np.float64)
     found = [score for score in scores if score]

@@ -24,7 +24,7 @@ from scoring.models import files as model_files
 from scoring.models.types import Model, Module, Tokenizer
 from scoring.quality import unfreeze
 from scoring.quality.head import Bools
-from transforms.quality import transform as quality
+from transforms.quality import scorer as quality_scorer
 from transforms.quality.config import QualityConfig
 
 
@@ -50,7 +50,7 @@ def trained(
         yield None
         return
     whole = replace(config, dtype="float32")  # bfloat16 would round the small steps of training away
-    tokenizer, model = quality.load_model(whole, project.root, project.runtime.threads, encoders.load_encoder)
+    tokenizer, model = quality_scorer.load_model(whole, project.root, project.runtime.threads, encoders.load_encoder)
     chosen = unfreeze.last_layers(model, config.model, layers)
     made = not out.exists()
     folder = _temporary(out)

@@ -19,7 +19,7 @@ from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
 from transforms.quality.also_config import AlsoModel
 from transforms.quality.config import QualityConfig
-from transforms.quality.transform import RowScore, Scorer, load_scorer, score_texts
+from transforms.quality.scorer import RowScore, Scorer, load_scorer, score_texts
 
 READS: Reads = {"clean": ["clean_text", "kept"], "dedup": ["kept"]}
 

@@ -18,10 +18,11 @@ from scoring.quality.head import Head, Linear, logit, sigmoid
 from transforms.clean import transform as clean
 from transforms.clean.config import CleanConfig
 from transforms.core import schemas
+from transforms.quality import scorer as quality_scorer
 from transforms.quality import transform as quality
 from transforms.quality import values as quality_values
 from transforms.quality.config import QualityConfig
-from transforms.quality.transform import Scorer
+from transforms.quality.scorer import Scorer
 
 PARAMS = params.read(SHIPPED)
 CONFIG, CLEAN = PARAMS.section("quality", QualityConfig), PARAMS.section("clean", CleanConfig)
@@ -70,7 +71,7 @@ def kept(texts: list[str | None]) -> pa.RecordBatch:
 
 @pytest.fixture(scope="module")
 def scorer() -> Scorer:
-    found = quality.load_scorer(CONFIG, Path(), 1, HEAD.to_bytes())
+    found = quality_scorer.load_scorer(CONFIG, Path(), 1, HEAD.to_bytes())
     assert found is not None
     return found
 
@@ -97,7 +98,7 @@ def test_nothing_to_score(scorer: Scorer, rows: list[tuple[None, None, None]]) -
 
 
 def test_without_a_head_every_row_passes_unscored() -> None:
-    assert quality.load_scorer(CONFIG, Path("/nowhere"), 1, None) is None
+    assert quality_scorer.load_scorer(CONFIG, Path("/nowhere"), 1, None) is None
     found = score(batch([("Rain.", True, True), ("Rain.", False, None)]), None)
     assert [(r["kept"], r["quality"]) for r in found] == [(True, None), (None, None)]
 
@@ -175,7 +176,7 @@ def test_a_classifier_s_good_labels_are_summed(tmp_path: Path) -> None:
 
     name = prose.classifier(tmp_path / "model", ["Junk", "Fine", "Superb"])
     config = change(model=name, dtype="float32", head="model", good_labels=("fine", "SUPERB"), window_tokens=62)
-    scorer = quality.load_scorer(config, tmp_path, 1, None)
+    scorer = quality_scorer.load_scorer(config, tmp_path, 1, None)
     texts = list(prose.paragraphs()[:6])
     found = score(kept(texts), scorer, config)
     assert all(r["embedding"] is None for r in found)
@@ -196,7 +197,7 @@ def test_labels_that_do_not_exclude_each_other_are_not_summed(tmp_path: Path) ->
     path = tmp_path / "model/config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "problem_type": "multi_label_classification"}))
     config = change(model=name, head="model", good_labels=("fine", "superb"), window_tokens=62)
-    scorer = quality.load_scorer(config, tmp_path, 1, None)
+    scorer = quality_scorer.load_scorer(config, tmp_path, 1, None)
     assert scorer is not None
     told = scorer.classify([next(encoding.token_ids(scorer.tokenizer, ["Rain falls."]))])[0][0]
     assert not np.isclose(told.sum(), 1)
@@ -206,7 +207,7 @@ def test_labels_that_do_not_exclude_each_other_are_not_summed(tmp_path: Path) ->
 def test_a_regression_s_value_is_the_score(tmp_path: Path) -> None:
     name = prose.classifier(tmp_path / "model", ["LABEL_0"])
     config = change(model=name, head="model", window_tokens=62, min_quality=3.0)
-    found = score(kept(list(prose.paragraphs()[:12])), quality.load_scorer(config, tmp_path, 1, None), config)
+    found = score(kept(list(prose.paragraphs()[:12])), quality_scorer.load_scorer(config, tmp_path, 1, None), config)
     assert any(not 0 <= float(str(r["quality"])) <= 1 for r in found)
     assert all((r["quality_label"] == "good") == (float(str(r["quality"])) >= 3.0) == r["kept"] for r in found)
 
@@ -222,7 +223,7 @@ def test_a_classifier_that_does_not_fit_the_params(tmp_path: Path, values: dict[
     name = prose.classifier(tmp_path / "model", ["Junk", "Fine"])
     config = change(**{"model": name, "head": "model", "good_labels": ("fine",), "window_tokens": 62, **values})
     with pytest.raises(ConfigError, match=message):
-        quality.load_scorer(config, tmp_path, 1, None)
+        quality_scorer.load_scorer(config, tmp_path, 1, None)
 
 
 def test_a_model_that_gives_no_numbers_is_an_error(scorer: Scorer) -> None:
