@@ -82,7 +82,7 @@ def check(path: Path) -> bool | None:
     if not _is_sealed(content):
         return None
     end = len(content) - _SEAL_BYTES
-    return content.slice(end, 16).to_pybytes() == xxhash.xxh3_128(memoryview(content)[:end]).digest()
+    return bool(content.slice(end, 16).to_pybytes() == xxhash.xxh3_128(memoryview(content)[:end]).digest())
 
 
 def recorded(path: Path) -> JsonObject:

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from scoring.core import files
 from scoring.core.errors import DataError, SchemaError
-from transforms.core import schemas, sealed
 from scoring.core.types import JsonObject
+from transforms.core import schemas, sealed
 from transforms.core.columns import column_digests
 
 PATTERN = "part-*.parquet"

@@ -25,7 +25,7 @@ class Rule:
 
     def limit(self, params: object) -> float:
         """Returns the threshold in `params` (a config object or a nested mapping); NaN if there is none."""
-        found = params
+        found: Any = params
         for key in self.threshold.split("."):
             found = _get(found, key)
         return math.nan if found is None else float(found)

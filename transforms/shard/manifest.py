@@ -37,7 +37,7 @@ def entry(path: Path, digest: str, rows: pa.RecordBatch, tokens: Sequence[int]) 
     }
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> JsonObject:
     """Returns the manifest `path`; an empty one if it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -46,7 +46,7 @@ def read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def listed(found: Mapping[str, Any]) -> dict[str, str]:
+def listed(found: JsonObject) -> dict[str, str]:
     """Returns the SHA-256 of each file that a manifest lists."""
     return {str(e["file"]): str(e["sha256"]) for e in found.get("shards", ())}
 

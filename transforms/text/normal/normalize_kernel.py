@@ -139,7 +139,7 @@ def _flags(data: Bytes, at: int, stop: int, form: Bytes, group: Bytes, first: Ma
             flag |= changes
             continue
         char, at = point(data, at)
-        kind = int(form[char]) if char < _TABLE_END else 0
+        kind = np.int64(form[char]) if char < _TABLE_END else 0
         marks = marks + 1 if kind else 0
         if kind == _CHANGES or (kind and kind < last) or marks > MAX_MARKS:
             flag |= NOT_NORMAL
