@@ -79,7 +79,7 @@ def page_path(project: Project) -> Path:
     return project.root / "reports" / "index.html"
 
 
-def look(project: Project, connection: Connection) -> Sight:
+def look(project: Project, connection: Connection) -> FigureData:
     """Returns what the figures are drawn from."""
     columns = {name for name, *_ in connection.execute("DESCRIBE samples_all").fetchall()}
     return FigureData(project, connection, frozenset(columns), totals.measure(connection))
@@ -132,7 +132,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} % of rows" if whole else "no rows"
 
 
-def examples(sight: Sight, count: int) -> list[tuple[str, list[JsonObject]]]:
+def examples(data: FigureData, count: int) -> list[tuple[str, list[JsonObject]]]:
     """Returns the rows with the highest and the lowest score, each with the beginning of its text."""
     column = next((c for c in ("score", "quality") if c in data.columns), None)
     if column is None or not count:

@@ -4,19 +4,15 @@ All else in the file is written by hand, or by `gradsift init`. In a project tha
 stands in the file only where a source reads the embedded corpus.
 """
 
-from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipelines.core import yaml_text
 from scoring.core import files
 from scoring.core.errors import ConfigError
 from scoring.core.imports import PACKAGES
 from scoring.core.types import Record
-
-if TYPE_CHECKING:
-    import yaml
 
 NAME = "dvc.yaml"
 EMBEDDED = "data/sample"
@@ -47,7 +43,7 @@ def unwatched_sources(root: Path, tree: Record) -> list[str]:
     return sorted(set(source_deps(root, tree)) - listed)
 
 
-def unnamed_sections(root: Path, own: Mapping[str, Any]) -> list[str]:
+def unnamed_sections(root: Path, own: Record) -> list[str]:
     """Returns the sections of params.yaml that stages of dvc.yaml watch and the file `own` does not name.
 
     DVC fails on them, with a message that does not say what to write.
@@ -104,7 +100,7 @@ def _read(root: Path) -> str:
         raise ConfigError("no dvc.yaml", where=str(root), remedy=REMEDY) from None
 
 
-def _ingest_deps(root: Path, text: str) -> "yaml.SequenceNode":
+def _stages(root: Path, text: str) -> Any:
     """Returns the YAML node of the stages in `text`; its marks say where in `text` they stand."""
     import yaml
 

@@ -125,7 +125,7 @@ _COSTS = """WITH costs AS (SELECT shard, count(*) AS rows, sum(tokens)::BIGINT A
                                   sum(flops::HUGEINT)::DOUBLE AS flops FROM plan GROUP BY shard)"""
 
 
-def shard_costs(sight: Sight) -> list[JsonObject]:
+def shard_costs(data: FigureData) -> list[JsonObject]:
     """Returns rows, tokens and FLOPs of every shard."""
     return data.select(f"{_COSTS} SELECT * FROM costs ORDER BY shard") if data.totals.plan is not None else []
 

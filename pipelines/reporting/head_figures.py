@@ -70,7 +70,7 @@ def further(data: FigureData) -> Figure | None:
     )  # fmt: skip
 
 
-def _head(sight: Sight) -> Record:
+def _head(data: FigureData) -> Record:
     """Returns the metrics of a fitted head, or nothing."""
     head = data.metrics("quality").get("head") or {}
     return head if "ways" in head else {}
