@@ -26,6 +26,7 @@ from transforms.core.rules import Rule
 
 RULE_MODULES = ("clean", "quality")  # their folder, their section of params and their module have one name
 PLAN_FILE = "plan/plan.parquet"
+_REASONS_IN = {"dedup": "exact"}  # the module of a stage with its reasons, if it is not `transform`
 SHARD_PATTERN = "shard-*.parquet"
 
 _PAYLOADS = ("images", "audio", "embedding")
@@ -71,7 +72,7 @@ def sentences() -> list[tuple[str, str, str]]:
     """Returns (stage, reason code, meaning) of every filter."""
     found: dict[tuple[str, str], str] = {}
     for stage in FILTERS:
-        module = import_module(f"transforms.{stage}.transform")
+        module = import_module(f"transforms.{stage}.{_REASONS_IN.get(stage, 'transform')}")
         found |= {(stage, rule.code): rule.sentence for rule in getattr(module, "RULES", ())}
         found |= {(stage, code): sentence for code, sentence in getattr(module, "REASONS", {}).items()}
     return [(stage, code, sentence) for (stage, code), sentence in found.items()]

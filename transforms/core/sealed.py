@@ -106,11 +106,13 @@ def seal(path: str) -> None:
 
 def _ends(metadata: pq.FileMetaData) -> Iterator[int]:
     """Yields where each chunk ends, in the order in which they lie in the file: that of row groups and columns."""
+    end = len(_PARQUET)
     for k in range(metadata.num_row_groups):
         for j in range(metadata.num_columns):
             column = metadata.row_group(k).column(j)
             start = column.dictionary_page_offset if column.has_dictionary_page else column.data_page_offset
-            yield start + column.total_compressed_size
+            end = max(end, start + column.total_compressed_size)  # a chunk without pages, of no rows, is at offset 0
+            yield end
 
 
 def _trailer(chunks: bytes, footer: bytes) -> bytes:

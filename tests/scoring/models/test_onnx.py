@@ -114,7 +114,7 @@ def test_a_file_is_found_by_path_folder_and_the_folder_onnx(copy: Path) -> None:
     assert model_files.resolve(str(folder)) == inner
     assert encoders.load_classifier(str(inner)).config.num_labels == 3
     shutil.copy(inner, folder / "onnx" / "other.onnx")
-    with pytest.raises(ConfigError, match=r"2 ONNX files: model\.onnx, other\.onnx"):
+    with pytest.raises(ConfigError, match=r"2 ONNX files, expected one: model\.onnx, other\.onnx"):
         model_files.resolve(str(folder))
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.places import ROOT
 
 from scoring.core.errors import DataError, SchemaError
-from transforms.core import part_io, parts
+from transforms.core import part_io, parts, schemas, sealed
 from transforms.core.schemas import DEDUP, conform
 
 SCHEMA = pa.schema([("sample_id", pa.string()), ("x", pa.int64())])
@@ -179,3 +179,11 @@ def test_a_killed_writer_leaves_no_half_part(tmp_path: Path) -> None:
     assert out.returncode == -signal.SIGKILL
     assert parts.names(tmp_path) == []
     assert len(parts.remove_strays(tmp_path, [])) == 1
+
+
+@pytest.mark.parametrize("folder", ["rejects", "clean"])
+def test_a_part_without_rows_is_whole(tmp_path: Path, folder: str) -> None:
+    schema = schemas.PARTS[folder]
+    empty = pa.RecordBatch.from_pylist([], schema=schema)
+    parts.write_part(tmp_path, parts.Part("part-aa-0000.parquet", "f", empty), schema)
+    assert sealed.check(tmp_path / "part-aa-0000.parquet")

@@ -57,7 +57,7 @@ def test_a_text(row: dict[str, Any], columns: dict[str, str], text: str | None, 
 
 BAD: list[tuple[dict[str, Any], dict[str, str], str, str]] = [
     ({"text": True}, {}, "bad_value", "the text is a boolean"),
-    ({"text": {"a": 1}}, {}, "bad_value", "but an object"),
+    ({"text": {"a": 1}}, {}, "bad_value", "got an object"),
     ({"text": ["a", 1]}, {}, "bad_value", "but a list"),
     ({"text": b"\xff"}, {}, "bad_encoding", "byte 0xff at 0"),
     ({"text": [{"role": "user", "content": 7}]}, {}, "bad_value", "content of a message is a int"),
@@ -66,8 +66,8 @@ BAD: list[tuple[dict[str, Any], dict[str, str], str, str]] = [
     ({}, {}, "missing_column", "there are no columns"),
     ({"x": 1}, {"text": "{q} {a}"}, "missing_column", "no text column (q, a)"),
     ({"text": "a", "image": 7}, {}, "bad_value", "image is not a valid image: expected a path or bytes, got a int"),
-    ({"text": "a", "video": {"url": "x"}}, {}, "bad_value", "video is no video"),
-    ({"text": "a", "images": [{"bytes": None, "path": None}]}, {}, "bad_value", "but an object"),
+    ({"text": "a", "video": {"url": "x"}}, {}, "bad_value", "video is not a valid video"),
+    ({"text": "a", "images": [{"bytes": None, "path": None}]}, {}, "bad_value", "got an object"),
 ]
 
 
