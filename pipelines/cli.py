@@ -139,6 +139,14 @@ def report(params: ParamsFile = DEFAULT) -> None:
     _exit("report", action)
 
 
+@app.command(epilog="example: gradsift verify && echo whole")
+def verify(params: ParamsFile = DEFAULT) -> None:
+    """Compare every file under data/ with its checksum; list what is damaged and which stage rewrites it."""
+    from pipelines.commands import verify as module
+
+    _exit("verify", lambda: module.main(params))
+
+
 @app.command(epilog="example: gradsift doctor")
 def doctor(params: ParamsFile = DEFAULT) -> None:
     """Check ffmpeg, models, versions, disk space and params; say what is wrong and how to fix it."""

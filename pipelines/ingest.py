@@ -23,7 +23,7 @@ from transforms.core import parts, schemas
 from transforms.decode import tool
 from transforms.ingest.config import IngestConfig
 from transforms.ingest.transform import READERS, IngestUnits, UnitTask
-from transforms.ingest.units import Unit, plan
+from transforms.ingest.units import Unit, changes, plan
 from transforms.readers import html
 
 _ROUNDS = 3
@@ -36,14 +36,41 @@ _DECODERS = ("transforms.decode.audio", "transforms.decode.image", "transforms.d
 def run(project: Project) -> None:
     """Ingests what is new or changed, resolves duplicate ids, counts and checks."""
     config = project.section("ingest", IngestConfig)
-    units = {u.name: u for s in config.sources for u in plan(project.root, s, config.max_row_bytes)}
+    planned: dict[str, list[Unit]] = {}
+    moved = [s.name for s in config.sources]
+    for attempt in range(_ROUNDS):
+        planned |= {n: plan(project.root, config.source(n), config.max_row_bytes) for n in moved}
+        units = {u.name: u for s in config.sources for u in planned[s.name]}
+        left = _read(project, config, units, force=project.force and not attempt)
+        if not left:
+            ingest_totals.finish(project, config, list(units.values()))
+            return
+        moved = sorted({u.source for u in left})
+        progress.say(f"ingest: {len(left)} units changed while they were read, of {', '.join(moved)}")
+    raise _restless(project, config, left)
+
+
+def _read(project: Project, config: IngestConfig, units: Mapping[str, Unit], *, force: bool) -> list[Unit]:
+    """Ingests what is not done of `units`; returns those whose files changed meanwhile."""
     bases = {name: _base(config, unit) for name, unit in units.items()}
     _remove_others(project, units)
-    todo = list(units.values()) if project.force else _undone(project, units, bases)
+    todo = list(units.values()) if force else _undone(project, units, bases)
     progress.say(f"ingest: {len(todo)} of {len(units)} units to do")
-    _ingest(project, config, [_task(u, bases[u.name], ()) for u in todo])
-    _settle(project, config, units, bases)
-    ingest_totals.finish(project, config, list(units.values()))
+    return _ingest(project, config, [_task(u, bases[u.name], ()) for u in todo]) or _settle(
+        project, config, units, bases
+    )
+
+
+def _restless(project: Project, config: IngestConfig, left: Sequence[Unit]) -> DataError:
+    """Returns the error of sources that change as often as they are read."""
+    unit = left[0]
+    found = changes(project.root, config.source(unit.source), unit, config.max_row_bytes)
+    uri, words = next(iter(found.items()), (unit.files[0].uri, "it changed, and changed back"))
+    return DataError(
+        f"source {unit.source} changed each of the {_ROUNDS} times it was read: {uri}: {words}",
+        where=str(project.root / uri),
+        remedy="rerun ingest when nothing writes to it, or name a copy or snapshot of it in ingest.sources",
+    )
 
 
 def _base(config: IngestConfig, unit: Unit) -> str:
@@ -96,11 +123,12 @@ def _undone(project: Project, units: Mapping[str, Unit], bases: Mapping[str, str
     ]  # fmt: skip
 
 
-def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -> None:
-    """Writes the parts of `tasks`."""
+def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -> list[Unit]:
+    """Writes the parts of `tasks`; returns the units whose files changed meanwhile, which have no mark."""
     if not tasks:
-        return
-    wanted = {Unit.from_json(t.unit).part(0) for t in tasks}
+        return []
+    units = [Unit.from_json(t.unit) for t in tasks]
+    wanted = {u.part(0) for u in units}
     with progress.watch("ingest", project.folder("rejects"), wanted), make_pipeline(project.runtime) as pipeline:
         (
             pipeline
@@ -108,19 +136,21 @@ def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -
             | "SpreadUnits" >> beam.Reshuffle()
             | "IngestUnits" >> IngestUnits(project.root, project.data, config)
         )
+    return [u for u in units if not _mark(project, u)]
 
 
-def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], bases: Mapping[str, str]) -> None:
-    """Re-ingests the units whose rows gain or lose an id because of other units."""
+def _settle(project: Project, config: IngestConfig, units: Mapping[str, Unit], bases: Mapping[str, str]) -> list[Unit]:
+    """Re-ingests the units whose rows gain or lose an id because of other units; returns those that `_ingest` does."""
     for _ in range(_ROUNDS):
         _remove_surplus(project, units.values())
         excluded = claims.excluded(project, [s.name for s in config.sources], units)
         tasks = {n: _task(u, bases[n], excluded.get(n, ())) for n, u in units.items()}
         again = [t for n, t in tasks.items() if _mark(project, units[n])["fingerprint"] != t.fingerprint]
         if not again:
-            return
+            return []
         progress.say(f"ingest: re-reading {len(again)} units: duplicate ids")
-        _ingest(project, config, again)
+        if moved := _ingest(project, config, again):
+            return moved
     raise DataError(
         f"duplicate ids remain unresolved after {_ROUNDS} rounds",
         where=str(again[0].unit[:200]),

@@ -50,9 +50,10 @@ def _shares(project: Project, path: Path, corpus: str) -> dict[str, str]:
         seen = json.loads(record.read_text(encoding="utf-8")) if path.exists() and not project.force else {}
     except (OSError, ValueError):
         seen = {}
-    if seen.get("corpus") != corpus:
+    if seen.get("corpus") != corpus or seen.get("digest") != files.file_digest(path):
         with tables.working(project) as connection:
-            seen = {"corpus": corpus, "shares": _find_shared(connection, project.folder(KEYS), path)}
+            shares = _find_shared(connection, project.folder(KEYS), path)
+        seen = {"corpus": corpus, "shares": shares, "digest": files.file_digest(path)}
         files.write_json(record, seen)
     return dict(seen["shares"])
 

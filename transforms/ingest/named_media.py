@@ -1,14 +1,16 @@
 """The media that rows name: a light pass over a file, so that a changed picture is noticed where its rows are."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 from scoring.core.files import file_digest
 from transforms.core import parts
 from transforms.decode.errors import MediaError
 from transforms.ingest.rows import locate
+from transforms.ingest.stamps import media_stamp
 from transforms.readers.base import Extent, Item, Record, Row
 from transforms.readers.columns import Columns
 from transforms.readers.csv_table import read_csv
@@ -18,13 +20,54 @@ from transforms.readers.jsonl import read_jsonl
 from transforms.readers.parquet import ERRORS, holds_media, media_rows
 
 _THREADS = 8
+_NONE = "none"
+
+
+class Media(NamedTuple):
+    """What rows name: a digest of all of it, missing files included, and the stamps before the files were read.
+
+    `digest` is None if the rows hold and name none: then no setting of the decoders has a say in their bytes.
+    """
+
+    digest: str | None
+    stamp: str
 
 
 def media_digest(extent: Extent, uri: str, reader: str) -> str | None:
-    """Returns the digest of all media that the rows of `extent` name, missing ones included.
+    """Returns the digest of all media that the rows of `extent` name."""
+    return look(extent, uri, reader).digest
 
-    None if the rows hold and name none: then no setting of the decoders has a say in their bytes.
-    """
+
+def look(extent: Extent, uri: str, reader: str) -> Media:
+    """Returns what is known of all media that the rows of `extent` name."""
+    names, holds = _named(extent, reader)
+    if not holds and not (reader == "parquet" and _has_columns(extent)):
+        return Media(None, "")
+    with ThreadPoolExecutor(_THREADS) as pool:
+        stamps = _stamps(pool, extent, uri, names)
+        found = list(pool.map(lambda name: _digest(extent, uri, name), names))
+    return Media(parts.digest(list(zip(names, found, strict=True))), stamps)
+
+
+def is_unchanged(extent: Extent, uri: str, reader: str, before: Media) -> bool:
+    """Returns whether the rows still name the same media, of the same bytes."""
+    if before.digest is None or before.stamp == _NONE:
+        return True
+    names, _ = _named(extent, reader)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        same = before.stamp and before.stamp == _stamps(pool, extent, uri, names)
+    return bool(same) or look(extent, uri, reader).digest == before.digest
+
+
+def _stamps(pool: ThreadPoolExecutor, extent: Extent, uri: str, names: Sequence[str]) -> str:
+    """Returns the digest of the files' stamps; empty where one of them was changed just now."""
+    find = partial(media_stamp, extent.root, extent.source.media_root, uri)
+    found = list(pool.map(find, names))
+    return "" if "" in found else parts.digest(list(zip(names, found, strict=True))) if names else _NONE
+
+
+def _named(extent: Extent, reader: str) -> tuple[list[str], bool]:
+    """Returns the sorted names of media files in the rows, and whether any row has media at all."""
     columns = Columns.of(extent.source)
     names: set[str] = set()
     holds = False
@@ -32,11 +75,7 @@ def media_digest(extent: Extent, uri: str, reader: str) -> str | None:
         holds = True
         if medium.path and medium.data is None:
             names.add(medium.path)
-    if not holds and not (reader == "parquet" and _has_columns(extent)):
-        return None
-    with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(lambda name: _digest(extent, uri, name), sorted(names))
-        return parts.digest(list(zip(sorted(names), found, strict=True)))
+    return sorted(names), holds
 
 
 def _digest(extent: Extent, uri: str, name: str) -> str:

@@ -12,7 +12,7 @@ import apache_beam as beam
 from transforms.core import parts
 from transforms.ingest.config import IngestConfig
 from transforms.ingest.rows import MakeRows, Origin, RejectRow, SampleRow, storable
-from transforms.ingest.units import SourceFile, Unit
+from transforms.ingest.units import SourceFile, Unit, changes
 from transforms.ingest.writers import RejectWriter, SampleWriter, SeenIds
 from transforms.readers.base import Extent, Fault, Item, Record, excerpt
 from transforms.readers.columns import Columns
@@ -62,7 +62,10 @@ class IngestUnits(beam.PTransform):
 
 
 def ingest_unit(task: UnitTask, root: Path, data: Path, config: IngestConfig) -> parts.Receipt:
-    """Writes the parts of samples of one unit, then its part of rejects, which says that the unit is finished."""
+    """Writes the parts of samples of one unit, then its part of rejects, which says that the unit is finished.
+
+    A unit whose files changed since their digest was taken has no part of rejects: it is not finished.
+    """
     unit = Unit.from_json(task.unit)
     excluded = {(file, position) for file, position in json.loads(task.excluded)}
     limits = config.rows_per_part, config.bytes_per_part
@@ -75,9 +78,11 @@ def ingest_unit(task: UnitTask, root: Path, data: Path, config: IngestConfig) ->
                 samples.add(row)
             else:
                 rejects.add(row)
+        if changes(root, config.source(unit.source), unit, config.max_row_bytes):
+            (data / "rejects" / unit.part(0)).unlink(missing_ok=True)  # the mark of an earlier run
+            return parts.Receipt(unit.part(0), 0, 0)
         samples.close()
-        names = {"fingerprint": task.fingerprint, "base": task.base, "part": unit.part(0)}
-        record = {**names, "parts": samples.parts, **intake.summary()}
+        record = {"fingerprint": task.fingerprint, "base": task.base, "parts": samples.parts, **intake.summary()}
         size = rejects.finish(record)
     return parts.Receipt(unit.part(0), intake.inputs, size)
 

@@ -19,7 +19,8 @@ from scoring.core.files import file_digest
 from transforms.core import parts
 from transforms.core.rejects import REASONS
 from transforms.decode.probe import HEAD_BYTES
-from transforms.ingest.named_media import media_digest
+from transforms.ingest import named_media
+from transforms.ingest.stamps import change, stamp
 from transforms.readers import parquet, warc, webdataset
 from transforms.readers.base import BrokenError, Extent, chunks, compression
 from transforms.readers.files import list_files, uri_of, walk
@@ -44,6 +45,7 @@ class SourceFile(NamedTuple):
     size: int
     packed: bool = False
     error: str = ""
+    stamp: str = ""  # before it was read
 
     @property
     def is_fault(self) -> bool:
@@ -60,6 +62,7 @@ class Unit:
     start: int = 0
     end: int | None = None
     media: str | None = None  # digest of the media that rows name; None: there are no media
+    stamp: str = ""  # of these media
 
     @property
     def digest(self) -> str:
@@ -78,13 +81,13 @@ class Unit:
 
     def to_json(self) -> str:
         """Returns what `from_json` makes this unit of."""
-        return json.dumps([self.source, self.files, self.start, self.end, self.media])
+        return json.dumps([self.source, self.files, self.start, self.end, self.media, self.stamp])
 
     @classmethod
     def from_json(cls, text: str) -> "Unit":
         """Returns the unit that `to_json` wrote."""
-        source, files, start, end, media = json.loads(text)
-        return cls(source, tuple(SourceFile(*f) for f in files), start, end, media)
+        source, files, start, end, media, stamp = json.loads(text)
+        return cls(source, tuple(SourceFile(*f) for f in files), start, end, media, stamp)
 
 
 def plan(root: Path, source: SourceConfig, max_row_bytes: int) -> list[Unit]:
@@ -110,16 +113,17 @@ def examine(root: Path, source: SourceConfig, uri: str) -> SourceFile:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
             return SourceFile(uri, "", "unsupported_format", 0, error="neither a file nor a folder")
+        before = stamp(path, patient=found.st_size > PIECE_BYTES)
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         digest = file_digest(path)
     except OSError as error:
         return SourceFile(uri, "", "unreadable_file", 0, error=error.strerror or str(error))
     if not head:
-        return SourceFile(uri, digest, "empty_file", 0)
+        return SourceFile(uri, digest, "empty_file", 0, stamp=before)
     packed = bool(compression(head))
     reader, words = reader_of(source, _unpacked(path) if packed else head, path.name, packed=packed)
-    return SourceFile(uri, digest, reader, found.st_size, packed, words)
+    return SourceFile(uri, digest, reader, found.st_size, packed, words, before)
 
 
 def _unpacked(path: Path) -> bytes:
@@ -148,14 +152,28 @@ def _group(source: SourceConfig, files: list[SourceFile]) -> Unit:
 def _pieces(root: Path, source: SourceConfig, file: SourceFile, max_row_bytes: int) -> Iterator[Unit]:
     for start, end in _bounds(root / file.uri, file):
         extent = Extent(root, root / file.uri, source, max_row_bytes, start, end)
-        yield Unit(source.name, (file,), start, end, _media(extent, file))
+        yield Unit(source.name, (file,), start, end, *_media(extent, file))
 
 
-def _media(extent: Extent, file: SourceFile) -> str | None:
-    """Returns the digest of the media files that its rows depend on; None if they have no media at all."""
+def _media(extent: Extent, file: SourceFile) -> named_media.Media:
+    """Returns the media files that its rows depend on."""
     if file.reader == "webdataset":
-        return "" if webdataset.holds_media(extent) else None
-    return media_digest(extent, file.uri, file.reader)
+        return named_media.Media("" if webdataset.holds_media(extent) else None, "")
+    return named_media.look(extent, file.uri, file.reader)
+
+
+def changes(root: Path, source: SourceConfig, unit: Unit, max_row_bytes: int) -> dict[str, str]:
+    """Returns in words, by file, what of the unit is no longer what it was when its digest was taken."""
+    if source.format == "huggingface":
+        same = _dataset(root, source, unit.files[0].uri).digest == unit.digest
+        return {} if same else {unit.files[0].uri: "a file of the data set changed"}
+    found = {f.uri: change(root / f.uri, f.size, f.stamp, f.digest) for f in unit.files if f.digest}
+    first = unit.files[0]
+    if unit.media and not any(found.values()):
+        extent = Extent(root, root / first.uri, source, max_row_bytes, unit.start, unit.end)
+        if not named_media.is_unchanged(extent, first.uri, first.reader, named_media.Media(unit.media, unit.stamp)):
+            found[first.uri] = "media that its rows name changed"
+    return {uri: words for uri, words in found.items() if words}
 
 
 def _bounds(path: Path, file: SourceFile) -> list[tuple[int, int | None]]:
