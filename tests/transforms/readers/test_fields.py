@@ -57,7 +57,7 @@ def test_a_text(row: dict[str, Any], columns: dict[str, str], text: str | None, 
 
 BAD: list[tuple[dict[str, Any], dict[str, str], str, str]] = [
     ({"text": True}, {}, "bad_value", "the text is a boolean"),
-    ({"text": {"a": 1}}, {}, "bad_value", "got an object"),
+    ({"text": {"a": 1}}, {}, "bad_value", "but an object"),
     ({"text": ["a", 1]}, {}, "bad_value", "but a list"),
     ({"text": b"\xff"}, {}, "bad_encoding", "byte 0xff at 0"),
     ({"text": [{"role": "user", "content": 7}]}, {}, "bad_value", "content of a message is a int"),
