@@ -14,7 +14,8 @@ from pipelines.core import conserve, stage
 from pipelines.core.project import Project
 from pipelines.quality_models import also as quality_also
 from pipelines.quality_models import fit as quality_fit
-from pipelines.quality_models.fit import HeadFile
+from pipelines.quality_models import head_file
+from pipelines.quality_models.head_file import HeadFile
 from scoring.core.types import JsonObject
 from scoring.models import files as model_files
 from scoring.models import load as models
@@ -49,7 +50,7 @@ def _head(project: Project, config: QualityConfig, model: str) -> HeadFile | Non
     if config.head == FITTED:
         found = quality_fit.prepare(project, config, model)
     else:
-        found = None if config.head == MODEL else quality_fit.load(project.root / config.head, config, model)
+        found = None if config.head == MODEL else head_file.load(project.root / config.head, config, model)
     if config.head != FITTED or found is None:
         quality_fit.remove(project)
     return found

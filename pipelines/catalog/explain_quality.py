@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from pipelines.catalog.results import cell, cut, number
 from pipelines.core.project import Project
-from pipelines.quality_models import also_columns
-from pipelines.quality_models import fit as quality_fit
+from pipelines.quality_models import also_columns, head_file
 from scoring.core.errors import DataError, GradsiftError
 from scoring.core.types import Record
 from scoring.models import encoding, windows
@@ -114,8 +113,8 @@ def _head(project: Project, config: QualityConfig) -> Head:
     Raises:
       ConfigError: there is none, it is damaged, or it is of another model.
     """
-    folder = quality_fit.folder(project) if config.head == FITTED else project.root / config.head
-    return Head.from_bytes(quality_fit.load(folder, config, model_files.digest(config.model, project.root)).content)
+    folder = head_file.folder(project) if config.head == FITTED else project.root / config.head
+    return Head.from_bytes(head_file.load(folder, config, model_files.digest(config.model, project.root)).content)
 
 
 def _pulls(head: Head, row: Record, clean: Record) -> Iterator[Fact]:

@@ -14,6 +14,7 @@ import numpy as np
 from pipelines.core.project import Project, open_project
 from pipelines.quality_models import fit as quality_fit
 from pipelines.quality_models import folder as quality_folder
+from pipelines.quality_models import head_file
 from pipelines.quality_models import teacher as quality_teacher
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.types import JsonObject
@@ -78,5 +79,5 @@ def _head(project: Project, config: QualityConfig) -> bytes | None:
     """Returns the head that rows are scored with; None for a classifier's own."""
     if config.head == MODEL:
         return None
-    folder = quality_fit.folder(project) if config.head == FITTED else project.root / config.head
-    return quality_fit.load(folder, config, model_files.digest(config.model, project.root)).content
+    folder = head_file.folder(project) if config.head == FITTED else project.root / config.head
+    return head_file.load(folder, config, model_files.digest(config.model, project.root)).content

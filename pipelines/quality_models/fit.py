@@ -6,8 +6,6 @@ Guarantees: the head depends on the rows of the corpus and the seed, not on how 
 until its training rows have changed by more than `refresh_ratio`.
 """
 
-import hashlib
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,15 +15,16 @@ import numpy as np
 
 from pipelines.core import deps, progress, trust
 from pipelines.core.project import Project
-from pipelines.quality_models import weak_labels
-from scoring.core import drift, files
-from scoring.core.errors import ConfigError, DataError
-from scoring.core.types import JsonObject, Record
+from pipelines.quality_models import head_file, weak_labels
+from pipelines.quality_models.head_file import HeadFile
+from scoring.core import drift
+from scoring.core.errors import ConfigError
+from scoring.core.types import JsonObject
 from scoring.models import encoders, encoding, windows
 from scoring.models.types import Tokenizer
 from scoring.quality import figures as quality_figures
 from scoring.quality import head as quality_head
-from scoring.quality.head import Fitted, Head, Labelled
+from scoring.quality.head import Fitted, Labelled
 from transforms.clean import transform as clean
 from transforms.clean.config import CleanConfig
 from transforms.core import parts
@@ -39,16 +38,8 @@ from transforms.quality.texts import TextFeatures, of_texts
 MAX_CHARS = 20_000  # of a text that is learned from
 LEARNED_WINDOWS = 2  # of it that the model reads
 
-_REMEDY = "provide more or cleaner labels (quality.labels), use another quality.model, or lower min_heldout_f1"
 _READ = ("transforms.readers", "transforms.decode", "transforms.quality.label_rows", "transforms.quality.label_studio")
 _FITTING_FIELDS = ("window_tokens", "stride_tokens", "batch_tokens", "train_rows", "folds", "seed")
-
-
-class HeadFile(NamedTuple):
-    """A head as stored on disk, and its card."""
-
-    content: bytes
-    card: JsonObject
 
 
 class Learned(NamedTuple):
@@ -65,14 +56,9 @@ class Learned(NamedTuple):
         return np.array([r.good for r in self.rows], bool)
 
 
-def folder(project: Project) -> Path:
-    """Returns the folder of the fitted head."""
-    return project.folder("quality") / "head"
-
-
 def remove(project: Project) -> None:
     """Removes the fitted head and the table of labels."""
-    shutil.rmtree(folder(project), ignore_errors=True)
+    shutil.rmtree(head_file.folder(project), ignore_errors=True)
     (project.data / LABELS_FILE).unlink(missing_ok=True)
 
 
@@ -91,17 +77,17 @@ def prepare(project: Project, config: QualityConfig, model: str) -> HeadFile | N
         return None
     row_ids = [f"{j.text_id}:{j.verdict:d}" for j in judged] or [f"{s.sample_id}:{s.kind}" for s in sources]
     key = _key(project, config, model)
-    kept = None if project.force else _reusable(folder(project), key, row_ids, config.refresh_ratio)
+    kept = None if project.force else _reusable(head_file.folder(project), key, row_ids, config.refresh_ratio)
     if kept and _labels_are_whole(project, judged):
-        check(config, kept.card)
+        head_file.check(config, kept.card)
         return kept
     rows = [labelled(j) for j in judged] or weak_labels.rows(project, sources, config.seed, MAX_CHARS)
     learned = learn(project, config, rows, text_features(project, [r.text for r in rows]))
     stamp = {"key": key, "row_ids": sorted(row_ids), "model_digest": model, **_agreement(config, judged)}
     head = to_file(learned, config, stamp)
-    check(config, head.card)
+    head_file.check(config, head.card)
     _write_labels(project, config, judged, learned)
-    write(folder(project), head)
+    head_file.write(head_file.folder(project), head)
     return head
 
 
@@ -134,64 +120,12 @@ def _key(project: Project, config: QualityConfig, model: str) -> str:
 def _reusable(path: Path, key: str, row_ids: Sequence[str], refresh_ratio: float) -> HeadFile | None:
     """Returns the head on disk if model, code and params are those of `key` and its rows are nearly `row_ids`."""
     try:
-        head = _read(path)
+        head = head_file.read(path)
     except (OSError, ValueError):
         return None
-    if head.card.get("key") != key or head.card["head"] != digest(head.content):
+    if head.card.get("key") != key or head.card["head"] != head_file.digest(head.content):
         return None
     return head if drift.distance(head.card["row_ids"], row_ids) <= refresh_ratio else None
-
-
-def _read(path: Path) -> HeadFile:
-    return HeadFile((path / "head.safetensors").read_bytes(), json.loads((path / "card.json").read_bytes()))
-
-
-def load(path: Path, config: QualityConfig, model: str) -> HeadFile:
-    """Returns the head that `gradsift quality fit` wrote into folder `path`, for the model of digest `model`.
-
-    Raises:
-      ConfigError: there is none, it is damaged, or it is of another model.
-    """
-    remedy = "fit one with gradsift quality fit LABELS --out FOLDER, or set quality.head to fitted"
-    try:
-        head = _read(path)
-        of, names = head.card["model_digest"], Head.from_bytes(head.content).names
-    except Exception as error:  # safetensors has errors of its own
-        raise ConfigError(f"cannot read the quality head: {error}", where=str(path), remedy=remedy) from error
-    if head.card["head"] != digest(head.content):
-        raise ConfigError("head.safetensors does not match the digest in card.json", where=str(path), remedy=remedy)
-    if of != model or names[:-1] != quality_values.NAMES:
-        what = f"model {head.card['model']}, not {config.model}" if of != model else "different text statistics"
-        raise ConfigError(f"the quality head was fitted on {what}", where=str(path), remedy=remedy)
-    return head
-
-
-def digest(content: bytes) -> str:
-    """Returns the 128-bit hex digest of a head file."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
-def check(config: QualityConfig, card: Record, remedy: str = _REMEDY) -> None:
-    """Raises DataError if held-out F1 or inter-annotator agreement is below the minimum in params."""
-    f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
-    if f1 < config.min_heldout_f1:
-        raise DataError(
-            f"held-out F1 {f1:.3f} of the quality head is too low ({card['rows']['unseen']} unseen rows)",
-            where=f"quality.min_heldout_f1 is {config.min_heldout_f1}; by origin: {card['detected']}",
-            remedy=remedy,
-        )
-    if alpha is not None and alpha < config.min_alpha:
-        raise DataError(
-            f"inter-annotator agreement is too low: Krippendorff's alpha is {alpha:.3f}, below {config.min_alpha}",
-            where="quality.labels, quality.min_alpha",
-            remedy="relabel the disputed rows, clarify the annotation guideline, or lower quality.min_alpha",
-        )
-
-
-def write(path: Path, head: HeadFile) -> None:
-    """Writes head and card, the card last: it names the head that it belongs to."""
-    files.write_atomic(path / "head.safetensors", lambda place: Path(place).write_bytes(head.content))
-    files.write_json(path / "card.json", head.card)
 
 
 def text_features(project: Project, texts: Sequence[str]) -> TextFeatures:
@@ -254,7 +188,7 @@ def to_file(learned: Learned, config: QualityConfig, stamp: JsonObject) -> HeadF
         "kind": "labels" if config.labels else "weak labels",
         "labels": config.labels.name if config.labels else None,
         "model": config.model,
-        "head": digest(content),
+        "head": head_file.digest(content),
         "row_ids_digest": parts.digest(stamp.get("row_ids", [])),
         "rows": {"good": int(good.sum()), "bad": int((~good).sum()), "unseen": len(good), "folds": config.folds},
         "heldout": quality_figures.evaluate(both, good),

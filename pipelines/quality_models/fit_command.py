@@ -17,11 +17,13 @@ from pipelines.core.project import Project, open_project
 from pipelines.quality_models import card as quality_card
 from pipelines.quality_models import fit as quality_fit
 from pipelines.quality_models import folder as quality_folder
+from pipelines.quality_models import head_file
 from pipelines.quality_models import labels as quality_labels
 from pipelines.quality_models import teacher as quality_teacher
 from pipelines.quality_models import trial as quality_trial
 from pipelines.quality_models import unfreeze as quality_unfreeze
-from pipelines.quality_models.fit import HeadFile, Learned
+from pipelines.quality_models.fit import Learned
+from pipelines.quality_models.head_file import HeadFile
 from pipelines.quality_models.labels import LabelFile
 from pipelines.quality_models.teacher import Taught, Teacher
 from scoring.core.errors import ConfigError
@@ -97,7 +99,7 @@ def fit(project: Project, request: Request) -> JsonObject:
         card |= _with_encoder(card, encoder)
         card |= _place(project, data.config, request)
         if card["kind"] == "labels":
-            quality_fit.check(data.config, card, _REMEDY)
+            head_file.check(data.config, card, _REMEDY)
         head = HeadFile(learned.fitted.head.to_bytes(), card)
         return quality_folder.write(request.out, head, encoder, quality_card.readme(card, card["usage"]))
 

@@ -4,9 +4,9 @@ import json
 import os
 from pathlib import Path
 
-from pipelines.quality_models import fit as quality_fit
+from pipelines.quality_models import head_file
 from pipelines.quality_models import unfreeze as quality_unfreeze
-from pipelines.quality_models.fit import HeadFile
+from pipelines.quality_models.head_file import HeadFile
 from scoring.core import files
 from scoring.core.errors import ConfigError, ToolError
 from scoring.core.types import JsonObject
@@ -74,5 +74,5 @@ def write(out: Path, head: HeadFile, encoder: quality_unfreeze.Encoder | None, r
     files.write_json(out / CARD, {**card, "head": "unfinished", "files": sorted({*card["files"], *_own(out)})})
     quality_unfreeze.publish(encoder, out)
     files.write_text(out / README, readme)
-    quality_fit.write(out, HeadFile(head.content, card))
+    head_file.write(out, HeadFile(head.content, card))
     return card
