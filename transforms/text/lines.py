@@ -17,6 +17,7 @@ import pyarrow as pa
 from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import avalanche
+from transforms.text.search import lower_bound
 from transforms.text.utf8 import own_buffers
 
 _K1 = np.uint64(0x9E3779B97F4A7C15)
@@ -152,14 +153,8 @@ def _cut(segments: Segments) -> Segments:
 @kernel
 def holds(values: Array, low: int, high: int, wanted: np.uint64) -> bool:
     """Returns whether the ascending `values[low:high]` hold `wanted`."""
-    end = high
-    while low < high:
-        middle = (low + high) >> 1
-        if values[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low < end and values[low] == wanted
+    at = lower_bound(values, low, high, wanted)
+    return at < high and values[at] == wanted
 
 
 @kernel

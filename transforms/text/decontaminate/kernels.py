@@ -9,6 +9,7 @@ import numpy as np
 from scoring.core.arrays import Array
 from scoring.core.jit import kernel
 from transforms.text.chars import avalanche, point
+from transforms.text.search import lower_bound
 from transforms.text.tables import MARK, UNSPACED, WORD
 
 _K1 = np.uint64(0x9E3779B97F4A7C15)
@@ -105,14 +106,8 @@ def hash_items(
 @kernel
 def _find(hashes: Array, wanted: np.uint64) -> int:
     """Returns where the ascending `hashes` hold `wanted`, or -1."""
-    low, high = 0, len(hashes)
-    while low < high:
-        middle = (low + high) >> 1
-        if hashes[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < len(hashes) and hashes[low] == wanted else -1
+    at = lower_bound(hashes, np.int64(0), len(hashes), wanted)
+    return at if at < len(hashes) and hashes[at] == wanted else -1
 
 
 @kernel
