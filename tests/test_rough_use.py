@@ -123,7 +123,7 @@ def test_a_source_that_holds_the_project_is_refused_at_once(tmp_path: Path) -> N
     [
         ({"runtime__threads": 10**22}, "threads"),
         ({"quality__min_quality": 7.0}, "min_quality of a fitted head must lie in [0, 1], not 7.0"),
-        ({"plan__shard_rows": 0}, "is 0"),
+        ({"plan__shard_rows": 0}, "got 0"),
     ],
 )
 def test_a_value_out_of_range_is_said_without_its_whole_section(
