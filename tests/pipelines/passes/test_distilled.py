@@ -190,7 +190,7 @@ def test_another_formula_is_distilled_anew(tmp_path: Path, done: Project) -> Non
 def test_scores_that_cannot_be_predicted_fail_the_stage(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError,
-        match=r"(?s)Spearman of the predicted scores is too low: 0\.\d+ over 48 rows.*min_spearman: 1\.0.*gradients\.proxy_ratio",
+        match=r"(?s)predicted scores is too low: 0\.\d+ over 48 rows.*min_spearman: 1\.0.*gradients\.proxy_ratio",
     ):
         scored(tmp_path, SAMPLED, distill={"min_spearman": 1.0})
     assert not (tmp_path / "data/lqs/distilled.json").exists()
