@@ -192,7 +192,7 @@ def write_parquet(result: Result, path: Path) -> None:
     import pyarrow.parquet as pq
 
     def write(target: str) -> None:
-        with pq.ParquetWriter(target, result.batches.schema) as writer:
+        with pq.ParquetWriter(target, result.batches.schema, write_page_checksum=True) as writer:
             for batch in result.stream():
                 writer.write_batch(batch)
 

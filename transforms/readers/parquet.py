@@ -17,7 +17,7 @@ def read_parquet(extent: Extent) -> Iterator[Item]:
     """Yields the rows of row groups [start, end) of a file; one fault covers all that a damaged file loses."""
     index = 0
     try:
-        with pq.ParquetFile(extent.path, memory_map=False) as file:
+        with pq.ParquetFile(extent.path, memory_map=False, page_checksum_verification=True) as file:
             if fault := Columns.of(extent.source).missing(file.schema_arrow.names):
                 if not extent.start:
                     yield fault
@@ -86,7 +86,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 def media_rows(extent: Extent) -> Iterator[Row]:
     """Yields the rows of a file with nothing but the texts in columns that may name media files."""
     columns = Columns.of(extent.source)
-    with pq.ParquetFile(extent.path) as file:
+    with pq.ParquetFile(extent.path, page_checksum_verification=True) as file:
         nested = [c for c in columns.by_field["text"] if _is_nested(file.schema_arrow, c)]
         wanted = [*(c for c, _ in columns.media), *nested]
         leaves = [file.schema.column(k) for k in range(len(file.schema))]

@@ -12,7 +12,7 @@ import pytest
 from support.reading import extent, faults, read, source
 
 from transforms.readers import parquet
-from transforms.readers.base import Record
+from transforms.readers.base import Fault, Record
 from transforms.readers.columns import Columns
 from transforms.readers.fields import RowError, to_fields
 from transforms.readers.parquet import read_parquet
@@ -130,3 +130,11 @@ def test_shared_files_never_raise(shared: Path) -> None:
             for position, fields in found:
                 with suppress(RowError):
                     to_fields(Record(position, fields), Columns.of(source(columns={"text": name})))
+
+
+def test_a_page_whose_checksum_is_wrong_is_a_fault(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"text": [f"row {k}" for k in range(500)]})
+    pq.write_table(table, path, write_page_checksum=True, compression=None)
+    path.write_bytes(path.read_bytes().replace(b"row 77", b"row 78", 1))
+    assert [item.reason for item in read_parquet(extent(path)) if isinstance(item, Fault)] == ["broken_parquet"]
