@@ -45,7 +45,7 @@ def _run(project: Project) -> Iterator[GradsiftError | None]:
 def _python(_: Project) -> str:
     version = sys.version.split()[0]
     if sys.version_info < (3, 11):  # noqa: UP036 (doctor is what says so)
-        raise ToolError(f"Python {version} is too old", remedy="install Python 3.11 or newer, then `make setup`")
+        raise ToolError(f"Python {version} is too old", remedy="install Python 3.11 or newer, then reinstall gradsift")
     return f"Python {version}"
 
 
@@ -60,7 +60,8 @@ def _packages(_: Project) -> str:
         except PackageNotFoundError:
             missing.append(name)
     if missing:
-        raise ToolError(f"not installed: {', '.join(missing)}", remedy="run `make setup`")
+        remedy = "reinstall gradsift with pip; in a checkout: `make setup`"
+        raise ToolError(f"not installed: {', '.join(missing)}", remedy=remedy)
     return ", ".join(found)
 
 
