@@ -63,8 +63,8 @@ def check(config: QualityConfig, card: Record, remedy: str = _REMEDY) -> None:
     f1, alpha = card["heldout"]["f1"], card.get("agreement", {}).get("alpha")
     if f1 < config.min_heldout_f1:
         raise DataError(
-            f"held-out F1 {f1:.3f} of the quality head is too low ({card['rows']['unseen']} unseen rows)",
-            where=f"quality.min_heldout_f1 is {config.min_heldout_f1}; by origin: {card['detected']}",
+            f"held-out F1 {f1:.3f} is below quality.min_heldout_f1 {config.min_heldout_f1:g}",
+            where=f"quality head, {card['rows']['unseen']} unseen rows; by origin: {card['detected']}",
             remedy=remedy,
         )
     if alpha is not None and alpha < config.min_alpha:

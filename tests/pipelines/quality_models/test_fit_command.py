@@ -173,7 +173,11 @@ def test_a_poor_head_and_judges_at_odds_are_refused(tmp_path: Path) -> None:
     texts = prose.paragraphs()[:44]
     lines = [{"text": t, "label": "fine" if k % 2 else "junk"} for k, t in enumerate(texts)]
     (tmp_path / "random.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    refused(fit(tmp_path, "random.jsonl", "--good", "fine"), r"F1 0\.\d+ on 44 unseen rows", code=1)
+    refused(
+        fit(tmp_path, "random.jsonl", "--good", "fine"),
+        r"held-out F1 0\.\d+ is below quality.min_heldout_f1 1\n.*44 unseen rows",
+        code=1,
+    )
     make(tmp_path, min_heldout_f1=0.0)
     again = [{**r, "label": "junk" if k % 3 else "fine"} for k, r in enumerate(lines)]
     (tmp_path / "odds.jsonl").write_text("\n".join(map(json.dumps, [*lines, *lines, *again])), encoding="utf-8")
