@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scoring.core.errors import DataError
 from transforms.core import parts
 
 POLL_S = 0.5
@@ -31,9 +32,12 @@ class Watcher:
         """Returns how many of the wanted parts were written since the start."""
         for path in self.folder.glob("*.parquet"):
             if path.name in self.wanted and path.name not in self.seen and path.stat().st_mtime >= self.started - 1:
-                self.seen.add(path.name)
                 footer = parts.Footer(path)
-                self.rows += int(str(footer.meta.get("inputs", footer.rows)))  # a part of rejects stands for a unit
+                try:
+                    self.rows += int(str(footer.meta.get("inputs", footer.rows)))  # a part of rejects stands for a unit
+                except DataError:  # a damaged part that has not been rewritten yet
+                    continue
+                self.seen.add(path.name)
         return len(self.seen)
 
     def rate(self) -> float:

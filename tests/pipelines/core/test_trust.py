@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support import stages
 
-from pipelines.core import trust
+from pipelines.core import progress, trust
 from scoring.core.errors import DataError
 from transforms.core import parts, sealed
 
@@ -96,3 +96,14 @@ def test_a_listed_digest_is_compared_too(tmp_path: Path) -> None:
     (name,) = parts.names(folder)
     assert trust.damaged(folder, [name], {name: sealed.sha256(folder / name)}) == {}
     assert "SHA-256" in str(trust.damaged(folder, [name], {name: "0" * 64})[name])
+
+
+def test_progress_passes_over_a_damaged_part_until_it_is_rewritten(tmp_path: Path) -> None:
+    stages.samples(tmp_path, 1)
+    path = next((tmp_path / "data/samples").iterdir())
+    whole = path.read_bytes()
+    watcher = progress.Watcher(path.parent, {path.name})
+    path.write_bytes(whole[:50])
+    assert watcher.poll() == 0
+    path.write_bytes(whole)
+    assert (watcher.poll(), watcher.rows) == (1, 4)
