@@ -75,6 +75,7 @@ def test_a_catalog_on_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["cp", "-r", f"{aside}/.", project.data], check=True)
         fill(project.data / "fill")
         (project.data / ".duckdb").mkdir(exist_ok=True)  # where DuckDB spills
+        (project.data / ".verified").mkdir(exist_ok=True)  # which parts were compared with their seals
         before = sorted(p.name for p in project.data.iterdir())
         with pytest.raises(DataError, match="cannot write"):
             catalog.build(project)

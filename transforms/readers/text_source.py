@@ -48,7 +48,7 @@ def sources_digest(root: Path, sources: Sequence[TextSource], use: Use) -> str:
 
 def _as_source(source: TextSource) -> SourceConfig:
     """Returns `source` as ingest's readers take it; exports of Label Studio are JSON."""
-    kind = "json" if source.format not in (*READERS, "auto") else source.format
+    kind = "json" if str(source.format) == "label_studio" else source.format
     columns = {"text": "".join(f"{{{column}}}" for column in source.columns)}
     return SourceConfig(name=source.name, paths=source.paths, format=kind, columns=columns, encoding=source.encoding)
 
