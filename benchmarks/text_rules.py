@@ -26,10 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from transforms.text.normal.normalize import normalize  # noqa: E402
-from transforms.text.rules import c4, fineweb, gopher, repetition  # noqa: E402
+from transforms.text.rules import listed  # noqa: E402
 from transforms.text.rules.measure import measure  # noqa: E402
 
-RULES = (*gopher.RULES, *repetition.RULES, *c4.RULES, *fineweb.RULES)
+RULES = (*listed.GOPHER, *listed.REPETITION, *listed.C4, *listed.FINEWEB)
 BATCH = 4096
 _EXAMPLES = 3
 

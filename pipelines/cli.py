@@ -38,7 +38,7 @@ DEFAULT = Path("params.yaml")
 
 def _exit(name: str, action: Callable[[], None]) -> None:
     """Runs `action` and exits with its exit code: 0 done, 1 data, 2 configuration, 3 missing tool."""
-    from pipelines.core.stage import guard
+    from pipelines.core.exits import guard
 
     raise typer.Exit(guard(name, action))
 
@@ -121,9 +121,9 @@ def explain(
 ) -> None:
     """Explain one row: each value against its threshold, its scores, and its shard or why it was dropped."""
     from pipelines.catalog import explain as module
-    from pipelines.core.project import open_project
+    from pipelines.core.project import look_at
 
-    _exit("explain", lambda: print(module.explain(open_project(params), sample_id)))
+    _exit("explain", lambda: print(module.explain(look_at(params), sample_id)))
 
 
 @app.command(epilog="example: gradsift report")

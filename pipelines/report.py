@@ -14,8 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipelines.catalog import totals
-from pipelines.catalog import views as catalog
+from pipelines.catalog import current, totals
 from pipelines.catalog.results import cell, shown_text
 from pipelines.catalog.totals import Totals
 from pipelines.core import stage
@@ -63,7 +62,7 @@ def run(project: Project) -> None:
       DataError: the totals of the run do not add up.
     """
     settings = project.section("report", ReportConfig)
-    with catalog.reading(project) as connection:
+    with current.reading(project) as connection:
         data = look(project, connection)
         totals.check(project, data.totals)
         page = render(data, settings)
@@ -185,7 +184,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def summary(project: Project) -> str:
     """Returns a summary of the run in a few lines."""
-    with catalog.reading(project) as connection:
+    with current.reading(project) as connection:
         found = totals.measure(connection)
     lines = [f"{found.sum('inputs'):,} inputs became {found.sum('rows'):,} rows and {found.sum('rejects'):,} rejects"]
     lines += [f"  {r['rows'] - r['partial']:>9,} {r['reason']}" for r in found.rejects if r["rows"] > r["partial"]]

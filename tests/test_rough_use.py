@@ -14,6 +14,7 @@ import pytest
 from support import builders, command, small
 from support.command import ENV, gradsift, within
 
+from pipelines.catalog import current
 from pipelines.catalog import views as catalog
 from pipelines.core.project import open_project
 from scoring.core.errors import ConfigError, DataError, ToolError
@@ -63,7 +64,7 @@ def test_a_catalog_on_a_full_disk(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs the right to mount a small file system")
     project = builders.complete_project(tmp_path / "p")
-    catalog.path(project).unlink(missing_ok=True)
+    current.path(project).unlink(missing_ok=True)
     size = sum(p.stat().st_size for p in project.data.rglob("*") if p.is_file())
     aside = tmp_path / "aside"
     project.data.rename(aside)

@@ -7,6 +7,7 @@ Writes: nothing.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipelines.catalog import current
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import cell, cut, visible
 from pipelines.core.project import Project
@@ -45,7 +46,7 @@ def explain(project: Project, wanted: str) -> str:
     Raises:
       ConfigError: no sample or more than one matches; lists the closest ids.
     """
-    with catalog.reading(project) as connection:
+    with current.reading(project) as connection:
         place = _find(connection, "sample_id = $1", wanted) or _find(connection, AT_URI, wanted)
         rejects = [] if place else _rejects(connection, f"sample_id = $1 OR {AT_URI}", [wanted])
         if rejects:

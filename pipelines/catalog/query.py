@@ -12,16 +12,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from pipelines.catalog import views as catalog
-from pipelines.catalog import whatif
-from pipelines.catalog.results import Result, shown_text, write_csv, write_json, write_parquet, write_table
-from pipelines.core.project import Project, open_project
+from pipelines.catalog import current
+from pipelines.catalog.results import (
+    BATCH_ROWS,
+    PLAIN,
+    PlainResult,
+    Result,
+    shown_text,
+    write_csv,
+    write_json,
+    write_parquet,
+    write_table,
+)
+from pipelines.core.project import Project, look_at
 from pipelines.core.tables import Connection
 from scoring.core.errors import ConfigError
 from scoring.core.types import JsonObject, Record
 
-BATCH_ROWS = 2048
+if TYPE_CHECKING:
+    import duckdb
+
 SQL = Path(__file__).parent / "sql"
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.IGNORECASE)
@@ -57,14 +69,44 @@ def run_query(project: Project, text: str, values: Record | None = None) -> Iter
       ConfigError: the SQL is invalid, has more than one statement, or is not read-only.
       DataError: there are no samples yet.
     """
+    with _asked(project, text, values or {}) as asked:
+        yield _arrow(asked.relation)
+
+
+@contextmanager
+def run_plain(project: Project, text: str) -> Iterator[Result | PlainResult]:
+    """Yields the same; a result of plain values alone comes without Arrow, which takes longer to load than to use."""
+    with _asked(project, text, {}) as asked:
+        kinds = [kind.id for kind in asked.relation.types]
+        if PLAIN.issuperset(kinds):
+            cursor = asked.connection.execute(asked.sql, asked.bound)
+            yield PlainResult(list(asked.relation.columns), kinds, cursor)
+        else:
+            yield _arrow(asked.relation)
+
+
+def _arrow(relation: "duckdb.DuckDBPyRelation") -> Result:
+    return Result(list(relation.columns), relation.to_arrow_reader(BATCH_ROWS))
+
+
+class _Asked(NamedTuple):
+    """A query that has been checked and not run yet."""
+
+    connection: Connection
+    relation: "duckdb.DuckDBPyRelation"
+    sql: str
+    bound: JsonObject | None
+
+
+@contextmanager
+def _asked(project: Project, text: str, values: Record) -> Iterator[_Asked]:
     import duckdb
 
-    sql, bound = _resolve(text, values or {})
-    with catalog.reading(project) as connection:
+    sql, bound = _resolve(text, values)
+    with current.reading(project) as connection:
         try:
             _check(sql)
-            relation = connection.sql(sql, params=bound or None)
-            yield Result(list(relation.columns), relation.to_arrow_reader(BATCH_ROWS))
+            yield _Asked(connection, connection.sql(sql, params=bound or None), sql, bound or None)
         except duckdb.Error as error:
             raise ConfigError(_message(error), where="the query", remedy=_remedy(connection, error)) from error
 
@@ -149,29 +191,35 @@ def main(
         return
     if csv + json + (parquet is not None) > 1:
         raise ConfigError("--csv, --json and --parquet are mutually exclusive", remedy="pass only one of them")
-    project = open_project(path)
+    project = look_at(path)
     try:
         if asks_whatif:
+            from pipelines.catalog import whatif
+
             changes = whatif.changes(rules, thresholds)
             with whatif.answer(project, changes) as result:
                 told = not (csv or json or parquet)
                 if told:
                     print(whatif.heading(project, changes))
-                _write(result, csv=csv, json=json, parquet=parquet, rows=rows)
+                if parquet is not None:
+                    write_parquet(result, parquet)
+                else:
+                    _write(result, csv=csv, json=json, rows=rows)
                 if told:
                     print(whatif.LEGEND)
-        else:
+        elif parquet is not None:
             with run_query(project, text) as result:
-                _write(result, csv=csv, json=json, parquet=parquet, rows=rows)
+                write_parquet(result, parquet)
+        else:
+            with run_plain(project, text) as shown:
+                _write(shown, csv=csv, json=json, rows=rows)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _write(result: Result, *, csv: bool, json: bool, parquet: Path | None, rows: int) -> None:
-    if parquet is not None:
-        write_parquet(result, parquet)
-    elif csv or json:
+def _write(result: Result | PlainResult, *, csv: bool, json: bool, rows: int) -> None:
+    if csv or json:
         (write_csv if csv else write_json)(result, sys.stdout)
     else:
         write_table(result, rows)
@@ -179,6 +227,8 @@ def _write(result: Result, *, csv: bool, json: bool, parquet: Path | None, rows:
 
 def listing() -> str:
     """Returns the built-in queries, one per line with its description."""
+    from pipelines.catalog import whatif
+
     known = {**{q.name: q.description for q in shipped().values()}, "whatif": whatif.DESCRIPTION}
     width = max(map(len, known))
     return "\n".join(f"{name:<{width}}  {description}" for name, description in known.items())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.catalog import query
-from pipelines.catalog.results import Result, write_parquet, write_table
+from pipelines.catalog.results import BATCH_ROWS, Result, write_parquet, write_table
 from pipelines.core.project import Project, open_project
 from scoring.core.errors import ConfigError, DataError
 from scoring.gradients import sketches
@@ -121,7 +121,7 @@ def _sketched(project: Project) -> Iterator[Sketched]:
 def main(params: Path, find: Callable[[Project], pa.Table], *, parquet: Path | None, rows: int) -> None:
     """Prints the table that `find` returns, or writes it as Parquet."""
     table = find(open_project(params))
-    result = Result(table.column_names, table.to_reader(query.BATCH_ROWS))
+    result = Result(table.column_names, table.to_reader(BATCH_ROWS))
     if parquet:
         write_parquet(result, parquet)
     else:

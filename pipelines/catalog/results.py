@@ -4,17 +4,24 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TextIO
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, TextIO
 
 from scoring.core import files
 from scoring.core.errors import ConfigError
 
+if TYPE_CHECKING:  # it costs a start more than DuckDB itself; a table of numbers and text needs none
+    import duckdb
+    import pyarrow as pa
+
+BATCH_ROWS = 2048
+PLAIN = frozenset({
+    "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float", "double",
+    "varchar", "boolean",
+})  # fmt: skip
 CELL_CHARS = 60
 TABLE_COLUMNS = 14  # wider rows are shown as records, one column per line
 PLAIN_WIDTH = 400  # characters a line where the output is no terminal
@@ -29,14 +36,16 @@ class Result:
     """The columns of a query and its rows as a stream of record batches, to be read once."""
 
     columns: list[str]
-    batches: pa.RecordBatchReader
+    batches: "pa.RecordBatchReader"
 
-    def stream(self) -> Iterator[pa.RecordBatch]:
+    def stream(self) -> "Iterator[pa.RecordBatch]":
         """Yields the batches.
 
         Raises:
           ConfigError: a value of a later row breaks the query.
         """
+        import pyarrow as pa
+
         try:
             yield from self.batches
         except (OSError, pa.ArrowException) as error:
@@ -47,8 +56,51 @@ class Result:
         for batch in self.stream():
             yield from _rows(batch)
 
+    def head(self, most: int) -> tuple[list[tuple[object, ...]], int]:
+        """Returns the first `most` rows (0: all), and how many there are in all."""
+        shown: list[tuple[object, ...]] = []
+        total = 0
+        for batch in self.stream():
+            if not most or len(shown) < most:
+                shown += _rows(batch.slice(0, most - len(shown)) if most else batch)
+            total += batch.num_rows
+        return shown, total
 
-def _rows(batch: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
+    @property
+    def numbers(self) -> list[bool]:
+        """Whether each column holds numbers."""
+        return [_is_number(kind) for kind in self.batches.schema.types]
+
+
+@dataclass(frozen=True)
+class PlainResult:
+    """The same of columns whose values DuckDB gives as Arrow would: numbers, text and truth."""
+
+    columns: list[str]
+    kinds: Sequence[str]  # DuckDB's names of their types, all in `PLAIN`
+    cursor: "duckdb.DuckDBPyConnection"
+
+    def rows(self) -> Iterator[tuple[object, ...]]:
+        """Yields the rows as Python values."""
+        while block := self.cursor.fetchmany(BATCH_ROWS):
+            yield from block
+
+    def head(self, most: int) -> tuple[list[tuple[object, ...]], int]:
+        """Returns the first `most` rows (0: all), and how many there are in all."""
+        shown: list[tuple[object, ...]] = []
+        total = 0
+        for total, row in enumerate(self.rows(), 1):
+            if not most or total <= most:
+                shown.append(row)
+        return shown, total
+
+    @property
+    def numbers(self) -> list[bool]:
+        """Whether each column holds numbers."""
+        return [kind not in ("varchar", "boolean") for kind in self.kinds]
+
+
+def _rows(batch: "pa.RecordBatch") -> Iterator[tuple[object, ...]]:
     return zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
@@ -88,14 +140,9 @@ def cut(text: str, chars: int = CELL_CHARS) -> str:
     return line if len(line) <= chars else line[: chars - 1] + "…"
 
 
-def write_table(result: Result, rows: int, stream: TextIO | None = None) -> None:
+def write_table(result: Result | PlainResult, rows: int, stream: TextIO | None = None) -> None:
     """Prints at most `rows` rows (0: all), numbers to the right, then how many more there are."""
-    shown: list[tuple[object, ...]] = []
-    total = 0
-    for batch in result.stream():
-        if not rows or len(shown) < rows:
-            shown += _rows(batch.slice(0, rows - len(shown)) if rows else batch)
-        total += batch.num_rows
+    shown, total = result.head(rows)
     out = stream or sys.stdout
     if len(result.columns) > TABLE_COLUMNS:
         _print_records(result, shown, out)
@@ -108,15 +155,15 @@ def write_table(result: Result, rows: int, stream: TextIO | None = None) -> None
         print("no rows", file=out)
 
 
-def _print_grid(result: Result, shown: list[tuple[object, ...]], out: TextIO) -> None:
+def _print_grid(result: Result | PlainResult, shown: list[tuple[object, ...]], out: TextIO) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, kind in zip(result.columns, result.batches.schema.types, strict=True):
-        table.add_column(Text(visible(name)), justify="right" if _is_number(kind) else "left", overflow="fold")
+    for name, number_column in zip(result.columns, result.numbers, strict=True):
+        table.add_column(Text(visible(name)), justify="right" if number_column else "left", overflow="fold")
     for row in shown:
         table.add_row(*(Text(_verbatim(v) if len(row) <= 2 and isinstance(v, str) else cell(v)) for v in row))
     console = Console(file=out)
@@ -128,7 +175,7 @@ def _verbatim(text: str) -> str:
     return shown_text(text) if "\n" in text else cut(text, 200)
 
 
-def _print_records(result: Result, shown: list[tuple[object, ...]], out: TextIO) -> None:
+def _print_records(result: Result | PlainResult, shown: list[tuple[object, ...]], out: TextIO) -> None:
     width = max(len(name) for name in result.columns)
     for k, row in enumerate(shown):
         print(f"── row {k + 1}", file=out)
@@ -136,11 +183,13 @@ def _print_records(result: Result, shown: list[tuple[object, ...]], out: TextIO)
             print(f"{visible(name):<{width}}  {cell(value)}", file=out)
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _is_number(kind: "pa.DataType") -> bool:
+    import pyarrow as pa
+
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def write_csv(result: Result, stream: TextIO) -> None:
+def write_csv(result: Result | PlainResult, stream: TextIO) -> None:
     """Writes a header and all rows; lists and structs as JSON, null as nothing."""
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(result.columns)
@@ -148,7 +197,7 @@ def write_csv(result: Result, stream: TextIO) -> None:
         writer.writerow([_json(v) if isinstance(v, list | dict | tuple | bytes) else v for v in row])
 
 
-def write_json(result: Result, stream: TextIO) -> None:
+def write_json(result: Result | PlainResult, stream: TextIO) -> None:
     """Writes one JSON array of objects, one per line; bytes as hex, and what JSON lacks (NaN) as null.
 
     Raises:
@@ -189,6 +238,7 @@ def _plain_number(value: Decimal) -> int | float:
 
 def write_parquet(result: Result, path: Path) -> None:
     """Writes all rows to `path`, whole or not at all; `-` is standard output."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     def write(target: str) -> None:

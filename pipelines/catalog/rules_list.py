@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pipelines.catalog import current
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import Result, number, write_json, write_table
 from pipelines.core.project import Project, open_project
@@ -73,7 +74,7 @@ def _counts(project: Project) -> dict[str, Counts]:
     """Returns the counts of each rule that has values, by its code."""
     if not parts.names(project.folder("samples")):
         return {}
-    with catalog.reading(project) as connection:
+    with current.reading(project) as connection:
         if ("rule_values",) not in connection.execute("SHOW TABLES").fetchall():
             return {}
         found = connection.execute(

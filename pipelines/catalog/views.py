@@ -8,13 +8,13 @@ part, or holds other samples than `samples`, is left out, so the catalog is righ
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 import pyarrow as pa
 
-from pipelines.core import params, tables, trust
+from pipelines.catalog import current
+from pipelines.core import params, tables
 from pipelines.core.conserve import FILTERS
 from pipelines.core.project import Project
 from pipelines.core.tables import Connection
@@ -24,9 +24,7 @@ from scoring.core.errors import DataError
 from transforms.core import parts, schemas
 from transforms.core.rules import Rule
 
-RULE_MODULES = ("clean", "quality")  # their folder, their section of params and their module have one name
 PLAN_FILE = "plan/plan.parquet"
-_REASONS_IN = {"dedup": "exact"}  # the module of a stage with its reasons, if it is not `transform`
 SHARD_PATTERN = "shard-*.parquet"
 
 _PAYLOADS = ("images", "audio", "embedding")
@@ -36,11 +34,6 @@ _TYPES = {"int32": "INTEGER", "int64": "BIGINT", "double": "DOUBLE", "bool": "BO
 _ROW = "parse_filename(samples.filename) AS part, samples.file_row_number AS row"
 _PLACE = {"rank": "rank", "shard": "shard", "position": "shard_position", "phase": "phase", "pool": "pool",
           "tier": "tier"}  # fmt: skip
-
-
-def path(project: Project) -> Path:
-    """Returns the path of the catalog."""
-    return project.data / "catalog.duckdb"
 
 
 def view_name(folder: str) -> str:
@@ -65,14 +58,14 @@ def filters(folders: Sequence[str]) -> list[str]:
 
 def rules() -> list[Rule]:
     """Returns the rules of every filter, in the order in which they are evaluated."""
-    return [rule for name in RULE_MODULES for rule in import_module(f"transforms.{name}.transform").RULES]
+    return [rule for name in current.RULE_MODULES for rule in import_module(f"transforms.{name}.rules").RULES]
 
 
 def sentences() -> list[tuple[str, str, str]]:
     """Returns (stage, reason code, meaning) of every filter."""
     found: dict[tuple[str, str], str] = {}
     for stage in FILTERS:
-        module = import_module(f"transforms.{stage}.{_REASONS_IN.get(stage, 'transform')}")
+        module = import_module(f"transforms.{stage}.rules")
         found |= {(stage, rule.code): rule.sentence for rule in getattr(module, "RULES", ())}
         found |= {(stage, code): sentence for code, sentence in getattr(module, "REASONS", {}).items()}
     return [(stage, code, sentence) for (stage, code), sentence in found.items()]
@@ -81,7 +74,7 @@ def sentences() -> list[tuple[str, str, str]]:
 def limits(project: Project) -> dict[str, float]:
     """Returns the threshold in params for the code of each rule."""
     sections = {}
-    for name in RULE_MODULES:
+    for name in current.RULE_MODULES:
         module, kind = params.SECTIONS[name].split(":")
         sections[name] = project.section(name, getattr(import_module(module), kind))
     return {rule.code: rule.limit(sections[rule.stage]) for rule in rules()}
@@ -95,7 +88,7 @@ def build(project: Project) -> Path:
     """
     import duckdb
 
-    state = _state(project)
+    state = current.state(project)
     folders = complete(project)
     if "samples" not in folders:
         raise DataError("there are no samples yet", where=str(project.folder("samples")), remedy="gradsift run ingest")
@@ -110,37 +103,12 @@ def build(project: Project) -> Path:
                 _add_rules(connection, project, folders)
                 connection.execute("CREATE TABLE catalog_state AS SELECT ? AS state", [state])
         except (duckdb.IOException, duckdb.TransactionException, duckdb.OutOfMemoryException) as error:
-            raise files.cannot_write(path(project), error) from error
+            raise files.cannot_write(current.path(project), error) from error
         finally:
             Path(f"{temporary}.wal").unlink(missing_ok=True)
 
-    files.write_atomic(path(project), write)
-    return path(project)
-
-
-def fresh(project: Project) -> Path:
-    """Returns the path of a catalog that shows the folders as they are now, building it when needed."""
-    return path(project) if _stored_state(path(project)) == _state(project) else build(project)
-
-
-@contextmanager
-def reading(project: Project) -> Iterator[Connection]:
-    """Yields a DuckDB connection on a fresh catalog that can change nothing and reads only `data/`."""
-    import duckdb
-
-    for folder in (*schemas.PARTS, also_columns.FOLDER, "plan", "shards"):
-        trust.require(project.folder(folder), [p.name for p in project.folder(folder).glob("*.parquet")])
-    found = fresh(project)
-    with duckdb.connect(config={"temp_directory": str(project.data / ".duckdb")}) as connection:
-        connection.execute(f"ATTACH {tables.quote(str(found))} AS gradsift (READ_ONLY)")
-        connection.execute("USE gradsift")
-        literal = str(project.data)
-        # DuckDB compares a view's glob as it is written, so its escaped form must be allowed as well.
-        allowed = ", ".join(tables.quote(p) for p in (literal, literal.replace("[", "[[]")))
-        connection.execute(f"SET allowed_directories = [{allowed}]")
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        yield connection
+    files.write_atomic(current.path(project), write)
+    return current.path(project)
 
 
 def _ids(connection: Connection, folder: Path) -> dict[str, str]:
@@ -152,27 +120,6 @@ def _ids(connection: Connection, folder: Path) -> dict[str, str]:
         f"SELECT parse_filename(file_name), value FROM parquet_kv_metadata{glob} WHERE decode(key) = 'gradsift'"
     ).fetchall()
     return {name: str(json.loads(value).get("ids")) for name, value in found}
-
-
-def _state(project: Project) -> str:
-    """Returns a digest that changes with any part, threshold, place of the project, or view below."""
-    folders = [*schemas.PARTS, also_columns.FOLDER, "plan", "shards"]
-    times = {f: project.folder(f).stat().st_mtime_ns for f in folders if project.folder(f).is_dir()}
-    sections = {name: project.params.tree.get(name) for name in RULE_MODULES}
-    return parts.digest(Path(__file__).read_text(encoding="utf-8"), str(project.root), times, sections)
-
-
-def _stored_state(catalog: Path) -> str | None:
-    import duckdb
-
-    if not catalog.exists():
-        return None
-    try:
-        with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {tables.quote(str(catalog))} AS old (READ_ONLY)")
-            return str(connection.execute("SELECT state FROM old.catalog_state").fetchall()[0][0])
-    except duckdb.Error:  # another version's file, or a corrupt one: rebuild it
-        return None
 
 
 def _views(project: Project, folders: Sequence[str]) -> Iterator[str]:

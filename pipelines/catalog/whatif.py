@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
+from pipelines.catalog import current
 from pipelines.catalog import views as catalog
 from pipelines.catalog.results import Result, number
 from pipelines.core import params
@@ -73,7 +74,7 @@ def answer(project: Project, wanted: Changes) -> Iterator[Result]:
     """
     rules = [find(code) for code in wanted]
     _check(project, rules, wanted)
-    with catalog.reading(project) as connection:
+    with current.reading(project) as connection:
         there = {name for name, *_ in connection.execute("DESCRIBE fates").fetchall()}
         for rule in rules:
             if f"{rule.stage}_kept" not in there or rule.value not in there:

@@ -24,7 +24,7 @@ HEADER = "# Written by stage `lock` of dvc.yaml: every param, and what is instal
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the stage from the command line; returns its exit code."""
-    from pipelines.core.stage import guard
+    from pipelines.core.exits import guard
 
     parser = argparse.ArgumentParser(
         prog="python -m pipelines.commands.lock", epilog="example: python -m pipelines.commands.lock"

@@ -135,13 +135,13 @@ def _unique_loader() -> type:
     """Returns a SafeLoader that rejects duplicate keys (by default YAML silently keeps the last one)."""
     import yaml
 
-    class Loader(yaml.SafeLoader):
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
             keys = [self.construct_object(k, deep=True) for k, _ in node.value]
             twice = sorted({str(k) for k in keys if keys.count(k) > 1})
             if twice:
                 raise yaml.YAMLError(f"duplicate key: {', '.join(twice)} (line {node.start_mark.line + 1})")
-            return super().construct_mapping(node, deep)
+            return dict(super().construct_mapping(node, deep))
 
     return Loader
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scoring.core.errors import DataError
-from transforms.core import parts
 
 POLL_S = 0.5
 LINE_S = 10.0
@@ -30,6 +29,8 @@ class Watcher:
 
     def poll(self) -> int:
         """Returns how many of the wanted parts were written since the start."""
+        from transforms.core import parts
+
         for path in self.folder.glob("*.parquet"):
             if path.name in self.wanted and path.name not in self.seen and path.stat().st_mtime >= self.started - 1:
                 footer = parts.Footer(path)

@@ -56,6 +56,15 @@ def open_project(path: Path, *, force: bool = False, engine: str | None = None, 
     return Project(path.resolve().parent, found, runtime, force)
 
 
+def look_at(path: Path) -> Project:
+    """Returns the project of params file `path` for a look at what is there; a section is validated when it is used.
+
+    Validating all of them takes longer than most queries.
+    """
+    found = params.read(path)
+    return Project(path.resolve().parent, found, RuntimeConfig(engine="local", workers=1, threads=1, beam_args=()))
+
+
 @contextmanager
 def locked(project: Project) -> Iterator[None]:
     """Holds the project's lock, since two runs in one folder would remove each other's files.

@@ -9,7 +9,6 @@ from pipelines.core import trust
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
 from scoring.core.types import JsonObject
-from transforms.core import parts
 
 if TYPE_CHECKING:
     import duckdb
@@ -71,6 +70,8 @@ def scan(folder: Path) -> str:
     Raises:
       DataError: the folder holds no part, or a damaged one: DuckDB would read it as other data.
     """
+    from transforms.core import parts
+
     names = parts.names(folder)
     if not names:
         raise DataError("no parts to read", where=str(folder), remedy="run the stage that writes them: gradsift run")

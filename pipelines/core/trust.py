@@ -4,17 +4,22 @@ What was checked stands in `data/.verified`, one file a folder, one line a check
 it everything is checked once more.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipelines.core import progress
 from scoring.core import files
 from scoring.core.errors import DataError
-from transforms.core import parts, sealed
+
+if TYPE_CHECKING:  # what is remembered needs no pyarrow
+    from transforms.core import parts
 
 FOLDER = ".verified"
 TRUST_S = 7 * 24 * 3600  # bytes can rot on the disk without a change of the file's times
@@ -49,6 +54,8 @@ def require(folder: Path, names: Sequence[str]) -> None:
 
 def undone(folder: Path, tasks: Sequence[parts.Task], listed: Listed = NOTHING) -> list[parts.Task]:
     """Returns those of `tasks` whose part in `folder` is missing, of another fingerprint, or damaged, as `damaged`."""
+    from transforms.core import parts
+
     done = {t.name for t in tasks if parts.is_done(folder, t)}
     faults = damaged(folder, sorted(done), listed)
     for name in faults:
@@ -62,6 +69,8 @@ def is_done(folder: Path, task: parts.Task) -> bool:
 
 
 def _fault(path: Path, listed: str | None) -> DataError | None:
+    from transforms.core import sealed
+
     try:
         sealed.check(path)
         if listed and sealed.sha256(path) != listed:

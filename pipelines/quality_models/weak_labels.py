@@ -14,7 +14,7 @@ from scoring.core.hashing import hash64
 from scoring.quality import degrade
 from scoring.quality.head import MIN_ROWS, Labelled
 from transforms.core import parts
-from transforms.text.decontaminate import overlap as decontaminate
+from transforms.text.decontaminate import rules as decontaminate
 
 GOOD, SPOILT, DROPPED = "good", "spoilt", "dropped"
 

@@ -12,7 +12,7 @@ from support.ingesting import ask, contents, corpus, lines, metrics, project
 from support.places import SHIPPED
 
 from pipelines import ingest
-from pipelines.core import params, stage
+from pipelines.core import exits, params
 from scoring.core.errors import ConfigError, DataError
 from transforms.core import features, parts, schemas
 
@@ -137,7 +137,7 @@ def test_a_data_set_that_cannot_be_loaded_is_a_fault_of_params(
 ) -> None:
     lines(tmp_path / "set/a.jsonl", [{"text": "a"}])
     sources = [{"name": "hf", "paths": ["set"], "format": "huggingface", "split": "nowhere"}]
-    assert stage.guard("ingest", lambda: ingest.run(project(tmp_path, sources, engine))) == 2
+    assert exits.guard("ingest", lambda: ingest.run(project(tmp_path, sources, engine))) == 2
     assert "datasets cannot load" in capfd.readouterr().err
 
 

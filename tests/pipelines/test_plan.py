@@ -11,7 +11,7 @@ import pytest
 from support import planned
 
 from pipelines import plan
-from pipelines.core import stage
+from pipelines.core import exits
 from pipelines.core.project import Project
 from scoring.core.errors import ConfigError, DataError
 from scoring.order import ordering
@@ -178,7 +178,7 @@ def test_one_row_is_one_shard(tmp_path: Path) -> None:
 
 
 def run_code(project: Project, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    return stage.guard("plan", lambda: plan.run(project)), capsys.readouterr().err
+    return exits.guard("plan", lambda: plan.run(project)), capsys.readouterr().err
 
 
 def test_nothing_kept_is_an_error_that_says_what_dropped_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

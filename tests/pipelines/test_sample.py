@@ -158,7 +158,7 @@ def test_texts_are_long_enough_and_named(folder: Path) -> None:
 
 def test_clean_texts_pass_gopher(folder: Path) -> None:
     from transforms.clean.config import CleanConfig
-    from transforms.text.rules import gopher, repetition
+    from transforms.text.rules import listed
     from transforms.text.rules.measure import measure
 
     config = params.read(SHIPPED).section("clean", CleanConfig)
@@ -167,7 +167,7 @@ def test_clean_texts_pass_gopher(folder: Path) -> None:
     values = measure(array, ["en"] * len(texts), np.ones(len(texts), bool), config).values
     failed = {
         rule.code: int(rule.drops(values[rule.value].to_numpy(zero_copy_only=False), config).sum())
-        for rule in (*gopher.RULES, *repetition.RULES)
+        for rule in (*listed.GOPHER, *listed.REPETITION)
     }
     assert sum(failed.values()) <= 0.02 * 640, failed
 

@@ -15,7 +15,7 @@ from support import planned
 from support.places import ROOT
 
 from pipelines import plan, shard
-from pipelines.core import stage
+from pipelines.core import exits
 from pipelines.core.project import Project
 from scoring.core.errors import DataError
 from transforms.core import parts, schemas
@@ -182,7 +182,7 @@ def test_one_row_without_text_or_score(rows: list[planned.Row], tmp_path: Path, 
 
 
 def code(project: Project) -> int:
-    return stage.guard("shard", lambda: shard.run(project))
+    return exits.guard("shard", lambda: shard.run(project))
 
 
 def test_no_plan_is_an_error_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,10 +222,10 @@ sys.path[:0] = [sys.argv[2], sys.argv[2] + "/tests"]
 from pathlib import Path
 from support import planned
 from pipelines import shard
-from pipelines.core import stage
+from pipelines.core import exits, stage
 project = planned.make_project(Path(sys.argv[1]))
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
-sys.exit(stage.guard("shard", lambda: shard.run(project)))
+sys.exit(exits.guard("shard", lambda: shard.run(project)))
 """
 
 

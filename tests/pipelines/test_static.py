@@ -11,7 +11,7 @@ from support import scored_corpus
 from support.places import ROOT, SHIPPED
 
 from pipelines import static
-from pipelines.core import stage, tables
+from pipelines.core import exits, tables
 from pipelines.core.params import Params
 from pipelines.core.project import Project
 from scoring.static.dimensions import DIMENSIONS
@@ -147,7 +147,7 @@ def test_contradicting_judgements_are_found_before_anything_runs(tmp_path: Path,
     tree = yaml.safe_load(SHIPPED.read_text())
     tree["static"]["ahp"] |= {"length": [9, 0.2] * 5 + [9], "coherence": [9, 0.2, 9]}
     read = Params(tmp_path / "params.yaml", {"static": tree["static"]})
-    assert stage.guard("static", lambda: read.section("static", StaticConfig)) == 2
+    assert exits.guard("static", lambda: read.section("static", StaticConfig)) == 2
     said = capsys.readouterr().err
     assert "consistency ratio" in said
     assert said.count("a consistent value is") == 3

@@ -8,8 +8,8 @@ from PIL import Image
 from support import builders, scored_corpus, tiny_clip
 
 from pipelines import static
+from pipelines.core.exits import guard
 from pipelines.core.project import Project
-from pipelines.core.stage import guard
 from scoring.static.alignment import load_aligner
 from transforms.core import parts
 

@@ -20,11 +20,12 @@ import pyarrow.compute as pc
 from scoring.core.arrays import Array
 from transforms.clean import lines
 from transforms.clean.config import CleanConfig
+from transforms.clean.rules import RULES
 from transforms.core import schemas
 from transforms.core.features import Blob
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, floats
-from transforms.core.rules import Rule, verdict
+from transforms.core.rules import verdict
 from transforms.text import extra
 from transforms.text.decontaminate import index_file
 from transforms.text.decontaminate import overlap as decontaminate
@@ -33,21 +34,9 @@ from transforms.text.language import identify as language
 from transforms.text.language.model import Detector
 from transforms.text.normal.normalize import normalize_batch
 from transforms.text.pii import redact as pii
-from transforms.text.rules import c4, fineweb, gopher, measure, repetition
+from transforms.text.rules import measure
 
 READS: Reads = {"samples": ["modality", "source", "text", "images", "image_times_s", "audio"]}
-
-RULES: tuple[Rule, ...] = (
-    *gopher.RULES, *repetition.RULES, *c4.RULES, *fineweb.RULES, *decontaminate.RULES,
-    *(module.RULE for module in extra.modules().values()),
-)  # fmt: skip
-
-# Every reason code of this stage, in the order in which a row lists them.
-REASONS: Mapping[str, str] = {
-    "empty": "the text has no words",
-    **{rule.code: rule.sentence for rule in RULES},
-    "language_not_allowed": "the language is not in `language.allow`",
-}
 
 _LANGUAGE = ("language", "language_score", "languages", "mixed_language")  # of texts that have words
 

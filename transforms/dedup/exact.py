@@ -13,12 +13,9 @@ import pyarrow.compute as pc
 from scoring.core.arrays import Array
 from transforms.core import schemas
 from transforms.core.parts import Part, Reads
+from transforms.dedup.rules import REASONS
 
 KEYS: Reads = {"clean": ["key_hash", "rule_quality", "kept"]}
-REASONS = {
-    "duplicate_exact": "exact duplicate: a row with the same text and media is kept",
-    "duplicate_near": "near duplicate: a row with almost the same text is kept",
-}
 
 
 _SURVIVOR = ("survivor", "survivor_ref")

@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from transforms.core.models import MapWithModel
 from transforms.core.parts import Part, Reads, all_kept
-from transforms.core.rules import Rule, verdict
+from transforms.core.rules import verdict
 from transforms.core.schemas import QUALITY
 from transforms.quality import values as quality_values
 from transforms.quality.config import QualityConfig
+from transforms.quality.rules import RULES
 from transforms.quality.scorer import RowScore, Scorer, load_scorer, score_texts
 
 READS: Reads = {"clean": ["clean_text", "kept", *quality_values.COLUMNS], "dedup": ["kept"]}
-RULES = (Rule("low_quality", "quality", "quality", "min", "min_quality", "the quality score is too low"),)
 
 
 def score_batch(batch: pa.RecordBatch, config: QualityConfig, scorer: Scorer | None) -> pa.RecordBatch:

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support import builders
+from support.places import ROOT
 
-from pipelines.catalog import query, results
+from pipelines.catalog import current, query, results
 from pipelines.core.project import Project
 from scoring.core.errors import ConfigError
 
@@ -253,3 +256,32 @@ def test_main_writes_what_was_asked_for(project: Project, tmp_path: Path, capsys
     assert "broken" in capsys.readouterr().out
     query.main(path, "SELECT 7 AS a", **{**plain, "parquet": tmp_path / "a.parquet"})
     assert pq.read_table(tmp_path / "a.parquet").to_pylist() == [{"a": 7}]
+
+
+PLAIN_VALUES = """
+    SELECT sample_id AS "a\x1b", row, quality, kept, NULL::VARCHAR AS gone, 'NaN'::DOUBLE AS n, 0.1::FLOAT AS f,
+           2::UTINYINT AS u FROM samples_all ORDER BY sample_id"""
+
+
+@pytest.mark.parametrize("write", [results.write_table, results.write_csv, results.write_json])
+@pytest.mark.parametrize("sql", [PLAIN_VALUES, NESTED, "SELECT 1 AS a WHERE false", "EXPLAIN FROM samples"])
+def test_values_without_arrow_read_as_those_with_it(project: Project, sql: str, write: Any) -> None:
+    more = [5] if write is results.write_table else []
+    stream = io.StringIO()
+    with query.run_plain(project, sql) as result:
+        assert isinstance(result, results.PlainResult) == (sql != NESTED)
+        write(result, *more, stream)
+    assert stream.getvalue() == rendered(project, sql, write, *more)
+
+
+def test_a_plain_query_loads_no_arrow(project: Project) -> None:
+    path = builders.save_params(project)
+    current.fresh(project)
+    code = (
+        "import sys; from pathlib import Path; from pipelines.catalog import query\n"
+        f"asked = Path({str(path)!r}), 'SELECT count(*) FROM samples_all'\n"
+        "query.main(*asked, csv=True, json=False, parquet=None, rows=1)\n"
+        "print([m for m in ('pyarrow', 'numpy', 'pydantic') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert out.stdout.split() == ["count_star()", "11", "[]"]

@@ -12,9 +12,11 @@ import pytest
 from support import builders
 from support.places import SHIPPED
 
+from pipelines.catalog import current
 from pipelines.catalog import views as catalog
 from pipelines.core import params
 from pipelines.core.project import Project
+from pipelines.quality_models import also_columns
 from scoring.core.errors import DataError
 from transforms.core import schemas
 from transforms.quality.labels import write_labels
@@ -29,7 +31,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def ask(project: Project, sql: str) -> list[tuple[Any, ...]]:
-    with catalog.reading(project) as connection:
+    with current.reading(project) as connection:
         return list(connection.execute(sql).fetchall())
 
 
@@ -116,10 +118,10 @@ def test_labels_are_a_view_of_the_same_columns_with_and_without_their_file(proje
 
 def test_new_labels_make_a_new_catalog(project: Project) -> None:
     assert ask(project, "SELECT count(*) FROM labels") == [(3,)]
-    first = catalog.fresh(project).stat().st_ino
+    first = current.fresh(project).stat().st_ino
     path = project.data / schemas.LABELS_FILE
     write_labels(path, builders.batch(schemas.LABELS, builders.LABELS[:1]))
-    assert catalog.fresh(project).stat().st_ino != first
+    assert current.fresh(project).stat().st_ino != first
     assert ask(project, "SELECT text_id FROM labels") == [("t0",)]
 
 
@@ -140,7 +142,7 @@ def test_a_sidecar_that_lacks_a_part_is_left_out(project: Project) -> None:
 def test_without_samples_the_remedy_is_ingest(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="gradsift run ingest"):
         catalog.build(builders.empty_project(tmp_path))
-    assert not catalog.path(builders.empty_project(tmp_path)).exists()
+    assert not current.path(builders.empty_project(tmp_path)).exists()
 
 
 def test_a_corpus_of_no_rows_is_a_corpus(tmp_path: Path) -> None:
@@ -188,10 +190,10 @@ def test_a_sample_that_the_plan_repeats_stays_one_row(project: Project) -> None:
 
 
 def test_the_catalog_is_built_anew_when_what_it_shows_has_changed(project: Project) -> None:
-    first = os.stat(catalog.fresh(project)).st_ino
-    assert os.stat(catalog.fresh(project)).st_ino == first
+    first = os.stat(current.fresh(project)).st_ino
+    assert os.stat(current.fresh(project)).st_ino == first
     builders.write_folder(project, "lqs")
-    second = os.stat(catalog.fresh(project)).st_ino
+    second = os.stat(current.fresh(project)).st_ino
     assert second != first
     looser = builders.empty_project(project.root, quality={"min_quality": 0.1})
     assert ask(looser, "SELECT threshold FROM rules WHERE code = 'low_quality'") == [(0.1,)]
@@ -215,7 +217,7 @@ def test_a_failed_build_leaves_the_old_catalog(project: Project, monkeypatch: py
     monkeypatch.setattr(catalog, "_samples_all", lambda _: "CREATE VIEW broken AS SELECT")
     with pytest.raises(duckdb.Error):
         catalog.build(project)
-    assert catalog.path(project).read_bytes() == before
+    assert current.path(project).read_bytes() == before
     assert not [p.name for p in project.data.iterdir() if p.name.startswith(".tmp-")]
 
 
@@ -224,3 +226,7 @@ def test_a_threshold_without_end_drops_nothing(tmp_path: Path) -> None:
     project = builders.complete_project(tmp_path, clean={"gopher": gopher})
     found = ask(project, "SELECT DISTINCT threshold FROM rule_values WHERE code = 'gopher_too_many_hashes'")
     assert found == [(float("inf"),)]
+
+
+def test_the_state_watches_every_folder_that_the_catalog_shows() -> None:
+    assert set(current.FOLDERS) == {*schemas.PARTS, also_columns.FOLDER, "plan", "shards"}

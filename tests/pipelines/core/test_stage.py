@@ -8,7 +8,7 @@ import pytest
 from support import stages
 from support.places import ROOT
 
-from pipelines.core import stage
+from pipelines.core import exits, stage
 from pipelines.core.project import locked
 from scoring.core.errors import ConfigError, DataError, ToolError
 from transforms.core import parts
@@ -101,7 +101,7 @@ def test_an_error_of_a_worker_reaches_the_user_whole(
     monkeypatch.setenv("PYTHONPATH", f"{ROOT}:{ROOT}/tests")
     stages.samples(tmp_path, 3)
     bad = f"part-{1:016x}-0000.parquet"
-    code = stage.guard(
+    code = exits.guard(
         "count", lambda: stages.count(stages.project(tmp_path, engine), stages.CountPositions(fail_at=bad))
     )
     said = capsys.readouterr().err
@@ -145,7 +145,7 @@ def test_exit_codes(error: type[Exception], code: int) -> None:
     def action() -> None:
         raise error("what", where="here", remedy="this")
 
-    assert stage.guard("x", action) == code
+    assert exits.guard("x", action) == code
 
 
 def test_a_bug_is_not_dressed_up_as_a_user_error() -> None:
@@ -153,7 +153,7 @@ def test_a_bug_is_not_dressed_up_as_a_user_error() -> None:
         raise RuntimeError("a bug")
 
     with pytest.raises(RuntimeError, match="a bug"):
-        stage.guard("x", action)
+        exits.guard("x", action)
 
 
 @pytest.mark.parametrize(("engine", "said"), [("nosuch", "unknown engine"), ("DirectRunner", "from the network")])

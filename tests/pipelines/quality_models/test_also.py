@@ -12,7 +12,7 @@ import pytest
 from support import builders, prose
 
 from pipelines import quality
-from pipelines.catalog import views as catalog
+from pipelines.catalog import current
 from pipelines.catalog.explain import explain
 from pipelines.commands import doctor
 from pipelines.core.project import Project
@@ -83,7 +83,7 @@ def stamps(root: Path, folder: str = "quality") -> dict[str, int]:
 
 
 def ask(found: Project, sql: str) -> list[tuple[Any, ...]]:
-    with catalog.reading(found) as connection:
+    with current.reading(found) as connection:
         return list(connection.execute(sql).fetchall())
 
 

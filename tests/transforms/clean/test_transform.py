@@ -11,6 +11,7 @@ from support.places import SHIPPED
 from support.text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 
 from pipelines.core import params
+from transforms.clean import rules
 from transforms.clean import transform as clean
 from transforms.clean.config import CleanConfig
 from transforms.clean.transform import clean_batch
@@ -63,7 +64,7 @@ def test_a_good_text_is_kept_with_every_value(detector: clean.Tools) -> None:
 def test_a_text_lists_all_rules_that_it_fails(detector: clean.Tools) -> None:
     (row,) = run([{"text": "buy now\n" * 40}], detector)
     assert not row["kept"]
-    codes = list(clean.REASONS)
+    codes = list(rules.REASONS)
     assert row["reasons"] == sorted(row["reasons"], key=codes.index)
     assert {"gopher_few_stop_words", "repetition_dup_lines", "repetition_top_2_gram", "repetition_dup_10_gram"} <= set(
         row["reasons"]
@@ -152,8 +153,8 @@ def test_verdicts_follow_from_the_stored_values_and_rows_stand_alone(
     rows = run([{"text": t} for t in texts], detector)
     assert rows == [{**run([{"text": t}], detector)[0], "sample_id": str(k)} for k, t in enumerate(texts)]
     for row in rows:
-        values = {r.code: row[r.value] for r in clean.RULES if row[r.value] is not None and r.is_on(CONFIG)}
-        limits = {r.code: (r.bound, r.limit(CONFIG)) for r in clean.RULES}
+        values = {r.code: row[r.value] for r in rules.RULES if row[r.value] is not None and r.is_on(CONFIG)}
+        limits = {r.code: (r.bound, r.limit(CONFIG)) for r in rules.RULES}
         fails = [c for c, v in values.items() if (v < limits[c][1] if limits[c][0] == "min" else v > limits[c][1])]
         assert row["reasons"] == (fails if row["words"] else ["empty"])
         assert row["kept"] == (not row["reasons"])
@@ -161,11 +162,11 @@ def test_verdicts_follow_from_the_stored_values_and_rows_stand_alone(
 
 
 def test_every_code_is_unique_and_explained() -> None:
-    codes = [rule.code for rule in clean.RULES]
+    codes = [rule.code for rule in rules.RULES]
     assert len(set(codes)) == len(codes)
-    assert list(clean.REASONS) == ["empty", *codes, "language_not_allowed"]
-    assert all(rule.value in schemas.CLEAN.names and rule.origin for rule in clean.RULES)
-    assert all(rule.limit(CONFIG) >= 0 for rule in clean.RULES if not rule.threshold.startswith("extra."))
+    assert list(rules.REASONS) == ["empty", *codes, "language_not_allowed"]
+    assert all(rule.value in schemas.CLEAN.names and rule.origin for rule in rules.RULES)
+    assert all(rule.limit(CONFIG) >= 0 for rule in rules.RULES if not rule.threshold.startswith("extra."))
 
 
 def test_a_family_that_is_off_measures_and_drops_nothing(detector: clean.Tools) -> None:

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from scoring.core.arrays import Array
-from transforms.core.rules import Rule
 from transforms.text.decontaminate.kernels import CASED, hash_items, search
 from transforms.text.tables import MARK, UNSPACED, WORD, classes
 from transforms.text.utf8 import own_buffers
@@ -29,12 +28,6 @@ from transforms.text.utf8 import own_buffers
 _FILTER_BITS = 16  # of the filter, an n-gram: one lookup in 16 passes it by chance
 
 
-RULES = (
-    Rule(
-        "contaminated", "clean", "benchmark_overlap", "max", "decontaminate.max_overlap",
-        "too much of a benchmark item occurs in the text", "Brown et al. 2020, appendix C",
-    ),
-)  # fmt: skip
 VALUES = (
     ("benchmark_item", pa.string()),  # benchmark:row of the item that overlaps most; null if none does
     ("benchmark_overlap", pa.float64()),  # share of that item's distinct n-grams that the text has

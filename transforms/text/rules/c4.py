@@ -14,13 +14,10 @@ each word after a mark that ends sentences.
 The rules hold for spaced scripts only; elsewhere their values are null and the text is not edited.
 """
 
-from typing import Literal
-
 import numpy as np
 
 from scoring.core.arrays import Array
 from scoring.core.jit import kernel
-from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
 from transforms.text.scan import ENDS, OUTSIDE, Sheet
 from transforms.text.tables import BLANK, DIGIT
@@ -40,23 +37,6 @@ _ANCHORS = (("e", "m"), ("", "j"), ("r", "m"), ("i", "v"), ("o", "k"), ("o", "k"
 # two letters of each phrase that are rare side by side: where they stand, the search looks closer
 _DELETED = ("edit]", "citation needed]")
 _LOREM, _SCRIPT = 1, 2
-
-
-def _rule(code: str, value: str, bound: Literal["min", "max"], threshold: str, sentence: str) -> Rule:
-    return Rule(f"c4_{code}", "clean", value, bound, f"c4.{threshold}", sentence, "Raffel et al. 2020")
-
-
-RULES = (
-    _rule("few_sentences", "c4_sentences", "min", "min_sentences", "too few sentences are left"),
-    _rule(
-        "lorem_ipsum",
-        "c4_lorem_ipsum_lines",
-        "max",
-        "max_lorem_ipsum_lines",
-        "the text contains placeholder text (lorem ipsum)",
-    ),
-    _rule("braces", "c4_brace_lines", "max", "max_brace_lines", "the text contains curly braces and may be code"),
-)
 
 
 def _bytes(words: tuple[str, ...]) -> Array:

@@ -4,30 +4,15 @@ How short a line is and how many words it holds say nothing in scripts without s
 are null and no row fails them.
 """
 
-from typing import Literal
-
 import numpy as np
 
 from scoring.core.arrays import Array
 from scoring.core.jit import kernel
-from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
 from transforms.text.scan import Sheet, repeats
 from transforms.text.tables import TERMINAL
 
 VALUES = ("line_end_ratio", "short_line_ratio", "line_repeat_char_ratio", "newline_word_ratio")
-
-
-def _rule(code: str, value: str, bound: Literal["min", "max"], sentence: str) -> Rule:
-    return Rule(f"fineweb_{code}", "clean", value, bound, f"fineweb.{bound}_{value}", sentence, "Penedo et al. 2024")
-
-
-RULES = (
-    _rule("line_ends", "line_end_ratio", "min", "too few lines end with sentence punctuation"),
-    _rule("short_lines", "short_line_ratio", "max", "too many short lines"),
-    _rule("line_repeats", "line_repeat_char_ratio", "max", "too much of the text is in repeated lines"),
-    _rule("newlines", "newline_word_ratio", "max", "too many newlines per word"),
-)
 
 
 @kernel

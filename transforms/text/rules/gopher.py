@@ -11,13 +11,12 @@ elsewhere their values are null and no row fails them.
 | `dclm` | mean | `...` `. . .` `…` | ● • * - | every occurrence |
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from scoring.core.arrays import Array
 from scoring.core.jit import kernel
-from transforms.core.rules import Rule
 from transforms.text.chars import point, trimmed
 from transforms.text.rules.config import GopherVariant
 from transforms.text.scan import ALPHABETIC, OUTSIDE, Sheet
@@ -36,27 +35,6 @@ _READINGS: dict[str, tuple[bool, int, str, bool]] = {
     "dolma": (True, _ELLIPSIS, "*-", False),
     "dclm": (False, _DOTS | _SPACED_DOTS | _ELLIPSIS, "●•*-", True),
 }  # variant → median word length, ellipses, bullets, stop words with repeats
-
-
-def _rule(code: str, value: str, bound: Literal["min", "max"], threshold: str, sentence: str) -> Rule:
-    origin = "Rae et al. 2021, table A1"
-    return Rule(f"gopher_{code}", "clean", value, bound, f"gopher.{threshold}", sentence, origin)
-
-
-RULES = (
-    _rule("short_doc", "nonsymbol_words", "min", "min_words", "the text has too few words"),
-    _rule("long_doc", "nonsymbol_words", "max", "max_words", "the text has too many words"),
-    _rule("short_words", "mean_word_length", "min", "min_mean_word_length", "the words are too short on average"),
-    _rule("long_words", "mean_word_length", "max", "max_mean_word_length", "the words are too long on average"),
-    _rule("too_many_hashes", "hash_ratio", "max", "max_hash_ratio", "too many # characters per word"),
-    _rule("too_many_ellipses", "ellipsis_ratio", "max", "max_ellipsis_ratio", "too many ellipses per word"),
-    _rule("bullets", "bullet_line_ratio", "max", "max_bullet_line_ratio", "too many lines start with a bullet"),
-    _rule(
-        "ellipsis_lines", "ellipsis_line_ratio", "max", "max_ellipsis_line_ratio", "too many lines end with an ellipsis"
-    ),
-    _rule("few_alpha", "alpha_word_ratio", "min", "min_alpha_word_ratio", "too few words contain a letter"),
-    _rule("few_stop_words", "stop_words", "min", "min_stop_words", "too few stop words of the language"),
-)
 
 
 class Reading(NamedTuple):

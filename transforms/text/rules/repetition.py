@@ -17,13 +17,11 @@ import numpy as np
 
 from scoring.core.arrays import Array
 from scoring.core.jit import kernel
-from transforms.core.rules import Rule
 from transforms.text.chars import SEED, characters, hashed, mixed, point, trimmed
 from transforms.text.ngrams import covered, greedy, longer, top
+from transforms.text.rules.listed import DUP, TOP
 from transforms.text.scan import OUTSIDE, Sheet, intern, repeats
 
-TOP = (2, 3, 4)
-DUP = (5, 6, 7, 8, 9, 10)
 VALUES = (
     "dup_line_ratio", "dup_paragraph_ratio", "dup_line_char_ratio", "dup_paragraph_char_ratio",
     *(f"top_{n}_gram_char_ratio" for n in TOP),
@@ -32,27 +30,6 @@ VALUES = (
 
 VARIANTS = ("datatrove", "dclm", "rpv2")
 _DATATROVE, _DCLM, _RPV2 = range(3)
-
-
-def _rule(code: str, value: str, sentence: str) -> Rule:
-    origin = "Rae et al. 2021, table A1"
-    return Rule(f"repetition_{code}", "clean", value, "max", f"repetition.max_{value}", sentence, origin)
-
-
-RULES = (
-    _rule("dup_lines", "dup_line_ratio", "too many lines repeat an earlier one"),
-    _rule("dup_paragraphs", "dup_paragraph_ratio", "too many paragraphs repeat an earlier one"),
-    _rule("dup_line_chars", "dup_line_char_ratio", "too much of the text is in repeated lines"),
-    _rule("dup_paragraph_chars", "dup_paragraph_char_ratio", "too much of the text is in repeated paragraphs"),
-    *(
-        _rule(f"top_{n}_gram", f"top_{n}_gram_char_ratio", f"one {n}-word phrase makes up too much of the text")
-        for n in TOP
-    ),
-    *(
-        _rule(f"dup_{n}_gram", f"dup_{n}_gram_char_ratio", f"too much of the text is in repeated {n}-word phrases")
-        for n in DUP
-    ),
-)
 
 
 @kernel

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from support.measuring import values
 
-from transforms.text.rules import gopher
+from transforms.text.rules import gopher, listed
 from transforms.text.rules.config import GopherConfig
 
 DEFAULTS: dict[str, Any] = {
@@ -60,9 +60,11 @@ def test_other_readings_by_hand(variant: str, text: str, name: str, value: float
 
 def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
     config = GopherConfig(**DEFAULTS)
-    assert {r.value for r in gopher.RULES} == set(gopher.VALUES)
-    assert {r.threshold for r in gopher.RULES} == {f"gopher.{name}" for name in set(vars(config)) - {"variant", "drop"}}
-    assert all(r.bound == r.threshold.split(".")[1][:3] and r.sentence for r in gopher.RULES)
+    assert {r.value for r in listed.GOPHER} == set(gopher.VALUES)
+    assert {r.threshold for r in listed.GOPHER} == {
+        f"gopher.{name}" for name in set(vars(config)) - {"variant", "drop"}
+    }
+    assert all(r.bound == r.threshold.split(".")[1][:3] and r.sentence for r in listed.GOPHER)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from support.measuring import values
 
 from transforms.text.keys import keys
 from transforms.text.normal import normalize
-from transforms.text.rules import repetition
+from transforms.text.rules import listed, repetition
 from transforms.text.rules.config import RepetitionConfig
 
 CYCLE = "v w x y z v w x y z v w x y z"
@@ -73,9 +73,9 @@ def test_other_readings_by_hand(variant: str, text: str, name: str, value: float
 
 
 def test_every_rule_measures_a_value_and_names_a_threshold() -> None:
-    assert {r.value for r in repetition.RULES} == set(repetition.VALUES)
+    assert {r.value for r in listed.REPETITION} == set(repetition.VALUES)
     fields = set(RepetitionConfig.__dataclass_fields__) - {"variant", "drop"}
-    assert {r.threshold for r in repetition.RULES} == {f"repetition.{name}" for name in fields}
+    assert {r.threshold for r in listed.REPETITION} == {f"repetition.{name}" for name in fields}
 
 
 def test_negative_thresholds_are_refused() -> None:
