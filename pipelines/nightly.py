@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pipelines import runner
-from pipelines.core import progress, stage
+from pipelines.core import progress
 from pipelines.core.project import locked, open_project
 
 
@@ -20,9 +20,4 @@ def main(path: Path) -> None:
     project = open_project(path)
     progress.say(f"nightly: {project.root} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
     with locked(project):
-        runner.run_stages(project, _needed(project.params.tree))
-
-
-def _needed(tree: object) -> list[str]:
-    """Returns the stages to run: the default corpus is generated only if a source reads it."""
-    return [s for s in stage.ORDER if s != "sample" or "data/sample" in str(tree)]
+        runner.run_stages(project, runner.needed(project))

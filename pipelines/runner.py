@@ -14,7 +14,7 @@ from transforms.readers.files import list_files
 
 
 def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int | None, force: bool) -> None:
-    """Runs `stages` (all when empty) of the project of params file `path`, then prints the summary.
+    """Runs `stages` (all that are needed when empty) of the project of params file `path`, then prints the summary.
 
     Raises:
       ConfigError: a name is not a stage.
@@ -24,7 +24,12 @@ def run(path: Path, stages: Sequence[str], *, engine: str | None, workers: int |
         raise ConfigError(f"unknown stage: {', '.join(unknown)}", remedy=f"valid stages: {', '.join(stage.ORDER)}")
     project = open_project(path, force=force, engine=engine, workers=workers)
     with locked(project):
-        run_stages(project, [s for s in stage.ORDER if not stages or s in stages])
+        run_stages(project, [s for s in stage.ORDER if s in stages] if stages else needed(project))
+
+
+def needed(project: Project) -> list[str]:
+    """Returns the stages of a whole run: the default corpus is generated only if a source reads it."""
+    return [s for s in stage.ORDER if s != "sample" or "data/sample" in str(project.params.tree)]
 
 
 def check(project: Project, stages: Sequence[str]) -> None:

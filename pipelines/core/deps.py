@@ -8,13 +8,16 @@ wrote. A module of `BY_CONTENT` that keeps a result on disk has a code version o
 import hashlib
 import importlib.metadata
 import importlib.util
+import json
+import os
 import platform
+import sys
 import unicodedata
 from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-from scoring.core import imports
+from scoring.core import imports, remembered
 
 PLUMBING = (
     "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core",
@@ -95,4 +98,20 @@ def _distribution_version(name: str) -> str:
 
 @cache
 def _distributions() -> dict[str, list[str]]:
+    """Returns import name → distributions. Reading all their files takes seconds; what is installed names it whole."""
+    found = remembered.recall("distributions", _installed(), lambda: json.dumps(_all_distributions()))
+    return dict(json.loads(found))
+
+
+def _all_distributions() -> dict[str, list[str]]:
     return dict(importlib.metadata.packages_distributions())
+
+
+def _installed() -> bytes:
+    """Returns the names, versions and times of all that is installed, in the order in which Python looks for it."""
+    seen = [sys.version]
+    for folder in map(Path, sys.path):
+        names = os.listdir(folder) if folder.is_dir() else []
+        infos = sorted(n for n in names if n.endswith((".dist-info", ".egg-info")))
+        seen += [str(folder), *(f"{n} {(folder / n).stat().st_mtime_ns}" for n in infos)]
+    return "\0".join(seen).encode()

@@ -2,10 +2,14 @@
 
 import ast
 import hashlib
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
+
+from scoring.core import remembered
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("pipelines", "transforms", "scoring", "gradsift")
@@ -51,15 +55,36 @@ def tree(module: str) -> ast.Module:
     return found
 
 
+class Facts(NamedTuple):
+    """What is asked of a module's code: its digest, and the dotted names in its import statements."""
+
+    digest: str
+    named: tuple[str, ...]
+
+
 @cache
+def _facts(module: str) -> Facts:
+    """Returns the facts of `module`. Parsing all modules takes seconds, so they are remembered by their content."""
+    path = path_of(module)
+    assert path is not None, module
+    key = b"\0".join([path.read_bytes(), sys.version.encode(), Path(__file__).read_bytes()])
+
+    def find() -> str:
+        digest = hashlib.blake2b(ast.dump(tree(module)).encode(), digest_size=16).hexdigest()
+        return json.dumps([digest, list(_names(tree(module)))])
+
+    digest, named = json.loads(remembered.recall("code", key, find))
+    return Facts(digest, tuple(named))
+
+
 def code_digest(module: str) -> str:
     """Returns the digest of the code of `module`; comments, docstrings and layout do not count."""
-    return hashlib.blake2b(ast.dump(tree(module)).encode(), digest_size=16).hexdigest()
+    return _facts(module).digest
 
 
-def _named(module: str) -> Iterator[str]:
-    """Yields the dotted names in any import statement of `module`, also inside functions."""
-    for node in ast.walk(tree(module)):
+def _names(code: ast.Module) -> Iterator[str]:
+    """Yields the dotted names in any import statement of `code`, also inside functions."""
+    for node in ast.walk(code):
         if isinstance(node, ast.Import):
             yield from (a.name for a in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -70,7 +95,7 @@ def _named(module: str) -> Iterator[str]:
 @cache
 def imports(module: str) -> tuple[str, ...]:
     """Returns the own modules that `module` names in its import statements."""
-    names = list(_named(module))
+    names = list(_facts(module).named)
     if "pkgutil" in names:  # a package that loads every module of its folder
         names += _beside(module)
     return tuple(n for n in dict.fromkeys(names) if n.split(".")[0] in PACKAGES and path_of(n))
@@ -79,7 +104,7 @@ def imports(module: str) -> tuple[str, ...]:
 @cache
 def libraries(module: str) -> frozenset[str]:
     """Returns the third-party packages that `module` imports, by the name it imports them under."""
-    tops = {name.split(".")[0] for name in _named(module)}
+    tops = {name.split(".")[0] for name in _facts(module).named}
     return frozenset(t for t in tops - set(PACKAGES) - sys.stdlib_module_names if not t.startswith("_"))
 
 

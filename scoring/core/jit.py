@@ -17,7 +17,7 @@ from typing import TypeVar
 import numba
 from numba.core import caching
 
-from scoring.core import imports
+from scoring.core import imports, remembered
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -32,8 +32,7 @@ def folder(module: str) -> str:
     """Returns the folder of a module's compiled kernels and kept tables; a fresh one where none can be written."""
     sources = b"\0".join(_source(name) for name in sorted(imports.closure(module)))
     digest = hashlib.blake2b(sources, digest_size=8).hexdigest()
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = home / "gradsift" / f"{module.rpartition('.')[2]}-{digest}"
+    found = remembered.folder() / f"{module.rpartition('.')[2]}-{digest}"
     try:
         found.mkdir(parents=True, exist_ok=True)
         writable = os.access(found, os.W_OK)

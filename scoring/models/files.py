@@ -7,15 +7,18 @@ one GGUF or ONNX file instead.
 
 import hashlib
 import importlib.util
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from scoring.core import remembered
 from scoring.core.errors import ConfigError, ToolError
 
 GGUF, ONNX = ".gguf", ".onnx"
 
 _PACKAGE = "package:"
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges*", "special_tokens_map.json", "added_tokens.json", "*.model")
+_SETTLED_S = 2.0  # a file that was just written may be written again without another time
 _MODEL_FILES = ("*.json", "*.txt", "*.model", "*.safetensors")
 
 
@@ -109,9 +112,22 @@ def digest(name: str, root: Path = Path(), *, weights: bool = True) -> str:
         paths = _matching(found, patterns)
     total = hashlib.blake2b(digest_size=16)
     for path in sorted(paths):
-        with path.open("rb") as file:
-            total.update(f"{path.name}\n{hashlib.file_digest(file, 'blake2b').hexdigest()}\n".encode())
+        total.update(f"{path.name}\n{_file_digest(path)}\n".encode())
     return total.hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    """Returns the digest of one file; of one whose stat has not changed since it was read, the remembered one."""
+
+    def find() -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "blake2b").hexdigest()
+
+    stat = path.stat()
+    if time.time() - max(stat.st_mtime, stat.st_ctime) < _SETTLED_S:
+        return find()
+    key = f"{path.resolve()}\0{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino} {stat.st_dev}"
+    return remembered.recall("models", key.encode(), find)
 
 
 def _matching(folder: Path, patterns: Sequence[str]) -> set[Path]:
