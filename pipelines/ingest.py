@@ -12,8 +12,6 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
-import apache_beam as beam
-
 from pipelines.core import deps, progress, stage, trust
 from pipelines.core.options import make_pipeline
 from pipelines.core.project import Project
@@ -22,7 +20,7 @@ from scoring.core.errors import DataError
 from transforms.core import parts, schemas
 from transforms.decode import tool
 from transforms.ingest.config import IngestConfig
-from transforms.ingest.transform import READERS, IngestUnits, UnitTask
+from transforms.ingest.reading import READERS, UnitTask
 from transforms.ingest.units import Unit, changes, plan
 from transforms.readers import html
 
@@ -127,6 +125,10 @@ def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -
     """Writes the parts of `tasks`; returns the units whose files changed meanwhile, which have no mark."""
     if not tasks:
         return []
+    import apache_beam as beam
+
+    from transforms.ingest.transform import IngestUnits
+
     units = [Unit.from_json(t.unit) for t in tasks]
     wanted = {u.part(0) for u in units}
     with progress.watch("ingest", project.folder("rejects"), wanted), make_pipeline(project.runtime) as pipeline:

@@ -3,10 +3,11 @@
 import importlib
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from pipelines.core import progress, stage
-from pipelines.core.options import make_pipeline
+from pipelines.core import progress, stage, unchanged
+from pipelines.core.options import LOCAL, make_pipeline
 from pipelines.core.project import Project, locked, open_project
 from scoring.core.errors import ConfigError
 from transforms.ingest.config import IngestConfig
@@ -38,10 +39,15 @@ def check(project: Project, stages: Sequence[str]) -> None:
     Raises:
       ConfigError: the first such fault. Sources inside the embedded corpus may still have to be made.
     """
-    make_pipeline(project.runtime)
+    if project.runtime.engine not in LOCAL or project.runtime.beam_args:
+        make_pipeline(project.runtime)
     for source in project.section("ingest", IngestConfig).sources if "ingest" in stages else ():
         if source.format != "huggingface" and "data/sample" not in str(source.paths):
             list_files(project.root, source)
+
+
+def _run_stage(project: Project, name: str) -> None:
+    importlib.import_module(f"pipelines.{name}").run(project)
 
 
 def run_stages(project: Project, stages: Sequence[str]) -> None:
@@ -49,8 +55,10 @@ def run_stages(project: Project, stages: Sequence[str]) -> None:
     check(project, stages)
     for name in stages:
         started = time.monotonic()
-        importlib.import_module(f"pipelines.{name}").run(project)
-        progress.say(f"{name}: done in {progress.clock(time.monotonic() - started)}")
+        if unchanged.run(project, name, partial(_run_stage, project, name)):
+            progress.say(f"{name}: done in {progress.clock(time.monotonic() - started)}")
+        else:
+            progress.say(f"{name}: unchanged")
     if "report" in stages:
         from pipelines import report
 

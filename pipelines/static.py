@@ -18,7 +18,6 @@ from pipelines.core import stage, tables, trust
 from pipelines.core.project import Project
 from pipelines.core.tables import Connection
 from scoring.core import files
-from scoring.core.files import file_digest
 from scoring.core.sums import ExactSum
 from scoring.core.types import JsonObject
 from scoring.models import files as model_files
@@ -26,6 +25,7 @@ from scoring.static.alignment import Aligner, load_aligner
 from scoring.static.dimensions import DIMENSIONS
 from scoring.static.scale import BY_LANGUAGE, TEXTUAL, Bounds, group
 from transforms.core import parts, schemas, sealed
+from transforms.core.columns import column_digests
 from transforms.static.config import StaticConfig
 from transforms.static.transform import CountTokens, ReadDimensions, ScoreStatic, no_aligner
 
@@ -78,7 +78,9 @@ def count_tokens(project: Project, config: StaticConfig) -> Path:
     path = project.folder("static") / sums.name
     if not trust.is_done(path.parent, sums):
         table = _add_up(project, config.vocabulary) if wanted else schemas.TOKEN_COUNTS.empty_table()
-        record = parts.footer_metadata(table.schema, {"fingerprint": sums.fingerprint})
+        columns = [column.combine_chunks() for column in table.columns]
+        values = parts.digest(column_digests(pa.record_batch(columns, table.schema)))
+        record = parts.footer_metadata(table.schema, {"fingerprint": sums.fingerprint, "values": values})
         table = table.replace_schema_metadata(record)
         files.write_atomic(path, lambda temporary: sealed.write_table(table, temporary, compression="zstd"))
     return path
@@ -102,7 +104,7 @@ def _add_up(project: Project, vocabulary: int) -> pa.Table:
 def read_dimensions(project: Project, config: StaticConfig, unigrams: Path) -> None:
     """Writes the raw dimensions of every kept row."""
     load: Callable[[], Aligner | None] = no_aligner
-    depends = [file_digest(unigrams)]
+    depends = [str(parts.Footer(unigrams).meta["values"])]  # not of the parts that they were counted in
     if config.alignment:
         load = partial(load_aligner, config.alignment, project.root, project.runtime.threads)
         depends.append(model_files.digest(config.alignment, project.root))

@@ -99,7 +99,7 @@ def _distribution_version(name: str) -> str:
 @cache
 def _distributions() -> dict[str, list[str]]:
     """Returns import name → distributions. Reading all their files takes seconds; what is installed names it whole."""
-    found = remembered.recall("distributions", _installed(), lambda: json.dumps(_all_distributions()))
+    found = remembered.recall("distributions", installed(), lambda: json.dumps(_all_distributions()))
     return dict(json.loads(found))
 
 
@@ -107,7 +107,7 @@ def _all_distributions() -> dict[str, list[str]]:
     return dict(importlib.metadata.packages_distributions())
 
 
-def _installed() -> bytes:
+def installed() -> bytes:
     """Returns the names, versions and times of all that is installed, in the order in which Python looks for it."""
     seen = [sys.version]
     for folder in map(Path, sys.path):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 MOST = 1024
+LOCAL = ("local", "processes")
 FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
 
 
@@ -63,7 +64,7 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
 
 
 def _runner(engine: str) -> "str | FnApiRunner":
-    if engine not in ("local", "processes"):
+    if engine not in LOCAL:
         return engine
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 

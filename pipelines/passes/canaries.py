@@ -17,7 +17,6 @@ from pipelines import gradients
 from pipelines.core import progress, stage, trust
 from pipelines.core.project import Project
 from pipelines.passes import directions, kept_texts, reference_marker
-from scoring.core import files
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.hashing import hash64
 from scoring.core.types import JsonObject
@@ -61,7 +60,7 @@ def measure(project: Project, config: CanaryConfig) -> pa.RecordBatch | None:
     unigrams = project.folder("static") / "unigrams.parquet"
     bounds = _bounds(project)
     sections = {n: project.params.tree[n] for n in ("clean", "tokens", "gradients", "static")}
-    inputs = [*reference, *marker["files"].values(), files.file_digest(unigrams), parts.digest(bounds)]
+    inputs = [*reference, *marker["files"].values(), str(parts.Footer(unigrams).meta["values"]), parts.digest(bounds)]
     texts = parts.digest([list(c) for c in chosen])
     task = parts.Task(_NAME, stage.fingerprint("pipelines.passes.canaries", sections, [*inputs, texts]))
     if project.force or not trust.is_done(folder, task):

@@ -70,5 +70,17 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Writes `value` atomically as sorted, indented JSON: the same value is the same bytes."""
-    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
+    """Writes `value` atomically as sorted, indented JSON: the same value is the same bytes.
+
+    A file that holds them already is left as it is, so that its times tell of a change.
+    """
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    if not _holds(path, text):
+        write_text(path, text)
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False

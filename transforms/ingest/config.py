@@ -22,7 +22,9 @@ class IngestConfig:
         names = [s.name for s in self.sources]
         twice = sorted({n for n in names if names.count(n) > 1})
         if not names or twice:
-            raise ValueError(f"at least one source is needed, each with a unique name; duplicates: {twice or 'none'}")
+            raise ValueError(
+                f"at least one source is needed, each with a unique name; duplicates: {', '.join(twice) or 'none'}"
+            )
         if not 1 <= self.rows_per_part <= 4096 or not 1 <= self.bytes_per_part <= 1 << 30:
             raise ValueError(
                 f"rows_per_part {self.rows_per_part} must be in [1, 4096], "

@@ -14,7 +14,8 @@ from support.reading import source
 from scoring.core.errors import ConfigError
 from transforms.core import parts, schemas
 from transforms.ingest.config import IngestConfig
-from transforms.ingest.transform import IngestUnits, UnitTask, ingest_unit
+from transforms.ingest.reading import UnitTask, ingest_unit
+from transforms.ingest.transform import IngestUnits
 from transforms.ingest.units import Unit, plan
 from transforms.ingest.writers import SeenIds, to_batch
 
@@ -150,7 +151,7 @@ def test_many_rejects_stream_into_row_groups(tmp_path: Path) -> None:
 
 def test_a_failed_unit_leaves_no_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines(tmp_path / "a.jsonl", {"text": "a"})
-    monkeypatch.setattr("transforms.ingest.transform.SampleWriter.close", lambda _: 1 / 0)
+    monkeypatch.setattr("transforms.ingest.reading.SampleWriter.close", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         ingest(tmp_path, config(tmp_path, {"name": "web", "paths": ["a.jsonl"]}))
     assert list((tmp_path / "data/rejects").iterdir()) == []
