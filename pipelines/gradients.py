@@ -72,7 +72,7 @@ def _map(project: Project, config: GradientsConfig, transform: beam.PTransform, 
         code="pipelines.gradients",
         config={k: v for k, v in asdict(config).items() if k not in ("refresh_ratio", "target")},
         depends=[*depends, str(SKETCHES_SCHEMA)] if sketched else depends,
-        also=[SKETCHES] if sketched else [],
+        also={SKETCHES: SKETCHES_SCHEMA} if sketched else {},
     )
     sink = gradients.WriteGradients(project.folder("gradients"), folder if sketched else None)
     stage.map_parts(project, sidecar, transform, sink)

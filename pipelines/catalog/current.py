@@ -47,9 +47,10 @@ def reading(project: Project) -> Iterator[Connection]:
 
     for folder in map(project.folder, FOLDERS):
         trust.require(folder, [p.name for p in folder.glob("*.parquet")])
-    found = fresh(project)
     with duckdb.connect(config={"temp_directory": str(project.data / ".duckdb")}) as connection:
-        connection.execute(f"ATTACH {tables.quote(str(found))} AS gradsift (READ_ONLY)")
+        if _attached(connection, path(project)) != state(project):
+            connection.execute("DETACH DATABASE IF EXISTS gradsift")
+            _attached(connection, _build(project))
         connection.execute("USE gradsift")
         literal = str(project.data)
         # DuckDB compares a view's glob as it is written, so its escaped form must be allowed as well.
@@ -73,11 +74,18 @@ def stored(catalog: Path) -> str | None:
     """Returns the state that the file `catalog` shows; None where there is none, or it cannot be read."""
     import duckdb
 
+    with duckdb.connect() as connection:
+        return _attached(connection, catalog)
+
+
+def _attached(connection: Connection, catalog: Path) -> str | None:
+    """Attaches `catalog`, read-only, as gradsift; returns the state that it shows, None where it cannot be read."""
+    import duckdb
+
     if not catalog.exists():
         return None
     try:
-        with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {tables.quote(str(catalog))} AS old (READ_ONLY)")
-            return str(connection.execute("SELECT state FROM old.catalog_state").fetchall()[0][0])
+        connection.execute(f"ATTACH {tables.quote(str(catalog))} AS gradsift (READ_ONLY)")
+        return str(connection.execute("SELECT state FROM gradsift.catalog_state").fetchall()[0][0])
     except duckdb.Error:  # another version's file, or a corrupt one: rebuild it
         return None

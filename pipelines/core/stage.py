@@ -39,7 +39,7 @@ class Sidecar:
     config: object  # the params that decide its bytes
     depends: Sequence[str] = ()  # digests of inputs that are not parts: corpus statistics, a model, a tool's version
     own: Mapping[str, str] = field(default_factory=dict)  # part name → digest of what that part alone depends on
-    also: Sequence[str] = ()  # further folders that the sink writes from the same parts
+    also: Mapping[str, pa.Schema] = field(default_factory=dict)  # further folders that the sink writes, and of what
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -102,7 +102,18 @@ def write_parts(
     todo = [t for t in wanted if project.force or t.name in left]
     progress.say(f"{sidecar.folder}: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch(sidecar.folder, folders[0], {t.name for t in todo}):
-        _run(project, todo, sidecar.reads, transform, sink or _sink(folders[0], sidecar.schema))
+        rows = _write_empty(project, sidecar, todo)
+        _run(project, rows, sidecar.reads, transform, sink or _sink(folders[0], sidecar.schema))
+
+
+def _write_empty(project: Project, sidecar: Sidecar, todo: Sequence[parts.Task]) -> list[parts.Task]:
+    """Writes those of `todo` that have no rows, for which no engine or model is loaded; returns the others."""
+    empty = [t for t in todo if not parts.Footer(project.folder("samples") / t.name).rows]
+    for task in empty:
+        for folder, schema in {**sidecar.also, sidecar.folder: sidecar.schema}.items():
+            part = parts.Part(task.name, task.fingerprint, parts.empty(schema))
+            parts.write_part(project.folder(folder), part, schema)
+    return [t for t in todo if t not in empty]
 
 
 def _sink(target: Path, schema: pa.Schema) -> beam.PTransform:

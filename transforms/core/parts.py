@@ -192,10 +192,11 @@ def read_part(path: Path, columns: Sequence[str]) -> pa.RecordBatch:
     lost = [c for c in columns if c not in table.schema.names]
     if lost:
         raise SchemaError(f"a part is missing columns {lost}", where=str(path), remedy="rerun the stage that writes it")
-    return table.combine_chunks().to_batches(max_chunksize=None)[0] if table.num_rows else _empty(table.schema)
+    return table.combine_chunks().to_batches(max_chunksize=None)[0] if table.num_rows else empty(table.schema)
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def empty(schema: pa.Schema) -> pa.RecordBatch:
+    """Returns a batch of `schema` without rows."""
     return pa.record_batch([pa.array([], f.type) for f in schema], schema=schema)
 
 
