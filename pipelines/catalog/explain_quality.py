@@ -5,7 +5,9 @@ Writes: nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from statistics import fmean
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
@@ -67,11 +69,22 @@ def _windows(project: Project, config: QualityConfig, row: Record, clean: Record
     shown = lowest(scores)
     texts = dict.fromkeys(shown, "")
     try:
-        texts = excerpts(models.load_tokenizer(config.model, project.root), config, row, clean.get("clean_text"), shown)
+        texts = _excerpts(project, config, row, clean.get("clean_text"), shown)
     except GradsiftError as error:
         yield "text of windows", _unknown(error)
     for k in shown:
         yield f"window {k + 1} of {len(scores)}", f"{number(scores[k]):<8} {texts[k]}".rstrip()
+
+
+def _excerpts(
+    project: Project, config: QualityConfig, row: Record, text: str | None, shown: Sequence[int]
+) -> dict[int, str]:
+    """Returns `excerpts` by the tokens of the model's tokenizer.json, and by the whole tokenizer where they differ."""
+    quick = models.quick_tokenizer(config.model, project.root)
+    if quick is not None:
+        with suppress(DataError):
+            return excerpts(quick, config, row, text, shown)
+    return excerpts(models.load_tokenizer(config.model, project.root), config, row, text, shown)
 
 
 def lowest(scores: Sequence[float]) -> list[int]:
@@ -82,7 +95,7 @@ def lowest(scores: Sequence[float]) -> list[int]:
 
 
 def excerpts(
-    tokenizer: Tokenizer, config: QualityConfig, row: Record, text: str | None, shown: Sequence[int]
+    tokenizer: Tokenizer | SimpleNamespace, config: QualityConfig, row: Record, text: str | None, shown: Sequence[int]
 ) -> dict[int, str]:
     """Returns the beginning of each window `shown` of `text`, on one line.
 
@@ -97,7 +110,7 @@ def excerpts(
     return {k: cut(text[places[found[k][0], 0] : places[found[k][1] - 1, 1]].strip(), EXCERPT_CHARS) for k in shown}
 
 
-def token_places(tokenizer: Tokenizer, text: str) -> npt.NDArray[np.int64]:
+def token_places(tokenizer: Tokenizer | SimpleNamespace, text: str) -> npt.NDArray[np.int64]:
     """Returns (n, 2) `[start, end)` in characters of the tokens of `text`, cut in pieces as the stage cuts it."""
     found, before = [np.zeros((0, 2), np.int64)], 0
     for piece in encoding.pieces(text):

@@ -7,6 +7,7 @@ import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TypeVar
 
 from scoring.core.errors import ConfigError, ToolError
@@ -56,6 +57,22 @@ def load_tokenizer(name: str, root: Path = Path()) -> Tokenizer:
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
     return tokenizer
+
+
+def quick_tokenizer(name: str, root: Path = Path()) -> SimpleNamespace | None:
+    """Returns what only cuts text as model `name` does, as its `backend_tokenizer`; None where no file says how.
+
+    It is read from tokenizer.json alone, without transformers and torch, which take seconds to load.
+    """
+    from tokenizers import Tokenizer
+
+    path = resolve(name, root) / "tokenizer.json"
+    if not path.is_file():
+        return None
+    backend = Tokenizer.from_file(str(path))
+    backend.no_truncation()
+    backend.no_padding()
+    return SimpleNamespace(backend_tokenizer=backend)
 
 
 def load_config(name: str, root: Path = Path()) -> ModelConfig:
