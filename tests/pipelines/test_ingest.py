@@ -147,7 +147,7 @@ def test_a_lost_row_breaks_conservation(done: Path, tmp_path: Path) -> None:
     footer = parts.Footer(path)
     batch = pq.read_table(path).slice(1).combine_chunks().to_batches()[0]
     parts.write_part(path.parent, parts.Part(path.name, footer.fingerprint, batch), schemas.SAMPLES)
-    with pytest.raises(DataError, match="source web: 48 rows were read, 47 are samples or rejects"):
+    with pytest.raises(DataError, match="source web: 48 rows were read, but 47 are samples or rejects"):
         ingest.run(project(tmp_path, corpus(tmp_path)))
     ingest.run(replace(project(tmp_path, corpus(tmp_path)), force=True))
     assert contents(tmp_path) == contents(done)

@@ -199,7 +199,7 @@ def test_a_share_of_zero_selects_nothing(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_share_that_rounds_to_nothing_is_a_config_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = run_code(planned.write(tmp_path, planned.rows(20), params={"top_ratio": 0.001}), capsys)
     assert code == 2
-    assert "plan.top_ratio = 0.001 of 18 rows" in said
+    assert "plan.top_ratio = 0.001 selects no rows: the share of 18 rows rounds to 0" in said
 
 
 def test_no_samples_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,8 +162,9 @@ def test_reading_what_was_never_written(tmp_path: Path) -> None:
 
 
 _RUN = """
-import sys, json, text_projects
+import sys
 from pathlib import Path
+from support import text_projects
 from pipelines import reference
 reference.run(text_projects.project(Path(sys.argv[1]), text_projects.texts(48), reference={"steps": 150}))
 """

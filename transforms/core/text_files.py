@@ -2,6 +2,7 @@
 
 import codecs
 import re
+import string
 from collections.abc import Sequence
 from typing import Literal
 
@@ -22,6 +23,7 @@ class TextSource:
         if not self.columns:
             raise ValueError(f"columns of {self.name} must not be empty")
         check_files(self.name, self.paths, self.encoding)
+        check_template("".join(f"{{{column}}}" for column in self.columns))
 
 
 def check_files(name: str, paths: Sequence[str], encoding: str) -> None:
@@ -42,3 +44,10 @@ def _check_encoding(name: str) -> None:
         raise ValueError(f"unknown encoding {name!r}") from error
     if not splits:
         raise ValueError(f"encoding {name!r} is not supported: convert the files to UTF-8, for example with iconv")
+
+
+def check_template(template: str) -> None:
+    """Raises ValueError for a text template with an unnamed or formatted place."""
+    for _, name, form, conversion in string.Formatter().parse(template):
+        if name is not None and (not name or form or conversion):
+            raise ValueError(f"text template {template!r} may only use fields like {{column}}; write {{{{ for a brace")

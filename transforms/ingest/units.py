@@ -166,7 +166,7 @@ def changes(root: Path, source: SourceConfig, unit: Unit, max_row_bytes: int) ->
     """Returns in words, by file, what of the unit is no longer what it was when its digest was taken."""
     if source.format == "huggingface":
         same = _dataset(root, source, unit.files[0].uri).digest == unit.digest
-        return {} if same else {unit.files[0].uri: "a file of the data set changed"}
+        return {} if same else {unit.files[0].uri: "a file of the dataset changed"}
     found = {f.uri: change(root / f.uri, f.size, f.stamp, f.digest) for f in unit.files if f.digest}
     first = unit.files[0]
     if unit.media and not any(found.values()):

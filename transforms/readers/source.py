@@ -1,12 +1,11 @@
 """One entry of `ingest.sources`: which files, how to read them, which column is what."""
 
-import string
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
 from scoring.core.config import config
-from transforms.core.text_files import check_files
+from transforms.core.text_files import check_files, check_template
 
 FIELDS = ("id", "text", "label", "domain", "image", "images", "video", "audio")
 Format = Literal[
@@ -50,13 +49,6 @@ class SourceConfig:
         unknown = sorted(set(self.columns) - set(FIELDS))
         if unknown:
             raise ValueError(f"columns of {self.name} map unknown fields {unknown}; fields are {', '.join(FIELDS)}")
-        _check_template(self.columns.get("text", ""))
+        check_template(self.columns.get("text", ""))
         if self.markup == "html" and "{" in self.columns.get("text", ""):
             raise ValueError(f"markup html of {self.name} takes one text column, not a template")
-
-
-def _check_template(template: str) -> None:
-    """Raises ValueError for a text template with an unnamed or formatted place."""
-    for _, name, form, conversion in string.Formatter().parse(template):
-        if name is not None and (not name or form or conversion):
-            raise ValueError(f"text template {template!r} may only use fields like {{column}}; write {{{{ for a brace")

@@ -17,7 +17,9 @@ def test_shares_round_half_up(rows: int, ratio: float, wanted: int) -> None:
 
 
 def test_a_share_that_rounds_to_no_row_is_an_error_with_a_remedy_that_works() -> None:
-    with pytest.raises(ConfigError, match=r"plan\.top_ratio = 0\.001 of 100 rows rounds to 0") as error:
+    with pytest.raises(
+        ConfigError, match=r"plan\.top_ratio = 0\.001 selects no rows: the share of 100 rows rounds to 0"
+    ) as error:
         top_share(100, 0.001, name="plan.top_ratio")
     assert error.value.exit_code == 2
     suggested = float(str(error.value).split("set it to ")[1].split(" ")[0])

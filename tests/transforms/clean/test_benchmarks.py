@@ -14,6 +14,7 @@ from transforms.clean import benchmarks
 from transforms.clean.benchmarks import USE, build_index
 from transforms.core.text_files import TextSource
 from transforms.readers.text_source import read_texts, sources_digest
+from transforms.text.decontaminate import index_file
 from transforms.text.decontaminate.config import DecontaminateConfig
 from transforms.text.decontaminate.index_file import load_index, save_index
 from transforms.text.decontaminate.overlap import Index, hits
@@ -45,7 +46,7 @@ def write(root: Path, rows: list[Any] = ROWS, name: str = "b.jsonl") -> Path:
 
 
 def arrays(index: Index) -> list[list[Any]]:
-    return [getattr(index, n).tolist() for n in benchmarks._ARRAYS]
+    return [getattr(index, n).tolist() for n in index_file._ARRAYS]
 
 
 def test_json_lines_are_joined_column_by_column(tmp_path: Path) -> None:
