@@ -168,7 +168,7 @@ def test_conflict_rate_is_the_share_of_negative_pairs() -> None:
 
 def test_too_many_pairs_are_an_error() -> None:
     codes, _ = quantize(np.ones((50, 4), np.float32))
-    with pytest.raises(DataError, match="more than 100 pairs have a cosine of at least 0.9"):
+    with pytest.raises(DataError, match=r"more than 100 pairs have a cosine of at least 0\.9"):
         near_duplicates(codes, 0.9, max_pairs=100)
     assert len(near_duplicates(codes, 0.9)[0]) == 50 * 49 // 2
 
