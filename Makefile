@@ -1,5 +1,6 @@
 # make run    set up and run the whole pipeline on the embedded corpus
 # make test   set up and pass ruff, mypy and pytest
+# make bench  set up and run the benchmarks that need no other tool, on small input
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -8,18 +9,24 @@ STAMP := $(VENV)/.installed
 TORCH_INDEX := $(shell command -v nvidia-smi >/dev/null 2>&1 || echo --extra-index-url https://download.pytorch.org/whl/cpu)
 # The system's ffmpeg if it is there, otherwise one from a wheel.
 EXTRAS := $(shell command -v ffmpeg >/dev/null 2>&1 && command -v ffprobe >/dev/null 2>&1 && echo dev || echo dev,ffmpeg)
+# text_rules needs datatrove and spaCy; efficacy trains for minutes.
+BENCHES = $(filter-out claim harness text_rules efficacy,$(basename $(notdir $(wildcard benchmarks/*.py))))
 export PATH := $(abspath $(BIN)):$(PATH)
 export HF_HUB_OFFLINE ?= 1
 # Each stage is a process, and would recompile our modules without bytecode files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test setup check format clean
+.PHONY: run test bench setup check format clean
 
 run: setup
 	dvc repro
 	gradsift report
 
 test: setup check
+
+bench: setup
+	@failed=; for name in $(BENCHES); do echo "== $$name"; python benchmarks/$$name.py || failed="$$failed $$name"; done; \
+	  test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
 
 setup: $(STAMP)
 

@@ -1,7 +1,7 @@
 """Near-duplicate removal end to end: our stage `dedup`, the four stages of datatrove, and text-dedup.
 
-    python benchmarks/dedup.py                          # ours alone
-    python benchmarks/dedup.py --datatrove PYTHON --text-dedup PYTHON
+    python benchmarks/dedup.py                          # ours alone, 2,000 and 20,000 documents
+    python benchmarks/dedup.py --rows 50000 --judged 5000 --datatrove PYTHON --text-dedup PYTHON     # the README's
 
 All get the same seeded documents (a third are edited copies), word 5-grams, 14 bands of 8 hashes and two
 processes; ours starts from the parts of `clean`, and the hashing of their keys counts. PYTHON is an interpreter of
@@ -11,51 +11,49 @@ a virtual environment that has the tool, as their requirements contradict ours:
     text-dedup:  pip install datasets click-option-group regex scipy bitarray rich psutil ftfy xxhash
                  pip install --no-deps text-dedup==0.4.0
 
-F1 is taken on a subset of 5,000 documents against brute force, over documents (`dedup_corpus.score`). Times are
-of whole commands, the better of `--rounds` that take turns. The last lines are JSON, one a claim.
+F1 is taken on `--judged` documents against brute force, over documents (`inputs.copies.score`). Times are of whole
+commands, start-up included, the better of `--rounds` that take turns.
 """
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-import yaml
+from claim import claim, need_in
+from harness import BENCHMARKS, PROCESSES, call, parser, race, shipped, write_params
+from inputs import texts as source
+from inputs.copies import documents, score
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+from transforms.core import parts, schemas
+from transforms.text.keys import keys
 
-from dedup_corpus import documents, score  # noqa: E402
-
-from pipelines.core.params import DEFAULTS  # noqa: E402
-from transforms.core import parts, schemas  # noqa: E402
-from transforms.text.keys import keys  # noqa: E402
-
-PROCESSES = 2
 PART_ROWS = 4096
 LINEAR = 1.2
+BARS = {"datatrove": 5, "text-dedup": 3}  # times their speed
+INSTALL = {
+    "datatrove": "pip install datatrove==0.10.1 'xxhash<4' spacy tokenizers orjson",
+    "text-dedup": "pip install datasets click-option-group regex scipy bitarray rich psutil ftfy xxhash "
+    "&& pip install --no-deps text-dedup==0.4.0",
+}
 
 Tool = Callable[[Path], set[int]]  # the folder of a corpus → the documents that it keeps
 
 
-def write(root: Path, count: int) -> float:
-    """Writes `count` documents as a project and as JSONL at `root`; returns the seconds that their keys took."""
-    texts, seconds = list(documents(count)), 0.0
+def write(root: Path, texts: Sequence[str]) -> float:
+    """Writes the documents as a project and as JSONL at `root`; returns the seconds that their keys took."""
     (root / "jsonl").mkdir(parents=True)
     keys.key_hashes(pa.array(texts[:1], pa.large_string()), [[]])
     for k in range(PROCESSES):
-        with (root / "jsonl" / f"{k}.jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps({"id": str(n), "text": texts[n]}) + "\n" for n in range(k, count, PROCESSES))
-    for k in range(0, count, PART_ROWS):
-        seconds += _write_part(root, k, texts[k : k + PART_ROWS])
-    params = yaml.safe_load(DEFAULTS.read_text())
-    (root / "params.yaml").write_text(yaml.safe_dump(params))
-    return seconds
+        rows = (json.dumps({"id": str(n), "text": texts[n]}) + "\n" for n in range(k, len(texts), PROCESSES))
+        (root / "jsonl" / f"{k}.jsonl").write_text("".join(rows), encoding="utf-8")
+    write_params(root, shipped())
+    return sum(_write_part(root, k, texts[k : k + PART_ROWS]) for k in range(0, len(texts), PART_ROWS))
 
 
 def _write_part(root: Path, first: int, texts: Sequence[str]) -> float:
@@ -77,15 +75,8 @@ def _all(value: object, like: pa.Array) -> pa.Array:
     return pa.array([value] * len(like))
 
 
-def call(command: Sequence[str | Path]) -> None:
-    """Runs a command to its end; stops the benchmark, with what it said, if it fails."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=7200, cwd=ROOT, check=False)
-    if done.returncode:
-        raise SystemExit(f"{command} failed with {done.returncode}:\n{done.stderr[-3000:]}")
-
-
 def gradsift(engine: str) -> Tool:
-    """Returns our stage, recomputed, on an engine."""
+    """Returns our stage, computed from the start, on an engine."""
 
     def run(root: Path) -> set[int]:
         flags = ["--engine", engine, "--workers", PROCESSES, "--force", "--params", root / "params.yaml"]
@@ -101,7 +92,7 @@ def datatrove(python: Path) -> Tool:
 
     def run(root: Path) -> set[int]:
         with tempfile.TemporaryDirectory(dir=root) as work:
-            call([python, ROOT / "benchmarks/dedup_datatrove.py", root / "jsonl", work, str(PROCESSES)])
+            call([python, BENCHMARKS / "peers/datatrove_dedup.py", root / "jsonl", work, str(PROCESSES)])
             lines = (line for path in Path(work, "kept").glob("*") for line in path.open(encoding="utf-8"))
             return {int(json.loads(line)["id"]) for line in lines}
 
@@ -126,77 +117,82 @@ def text_dedup(python: Path) -> Tool:
     return run
 
 
-def timed(tool: Tool, root: Path) -> tuple[float, set[int]]:
-    """Returns the seconds that a tool takes, and what it keeps."""
-    started = time.perf_counter()
-    kept = tool(root)
-    return time.perf_counter() - started, kept
-
-
-def race(tools: dict[str, Tool], root: Path, rounds: int) -> dict[str, float]:
-    """Returns the least seconds of each tool; they take turns."""
-    best = dict.fromkeys(tools, float("inf"))
-    for _ in range(rounds):
-        for name, tool in tools.items():
-            seconds, kept = timed(tool, root)
-            best[name] = min(best[name], seconds)
-            print(f"{name:<20} {seconds:8.1f} s, keeps {len(kept):,}", flush=True)
+def timed(tools: dict[str, Tool], root: Path, rounds: int) -> dict[str, float]:
+    """Returns the least seconds of each tool."""
+    best, kept = race({name: partial(tool, root) for name, tool in tools.items()}, rounds)
+    for name, found in kept.items():
+        print(f"{name:<20} keeps {len(found):,}", flush=True)
     return best
 
 
-def main() -> None:
-    """Prints times and F1, then one JSON line a claim."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--judged", type=int, default=5_000, help="documents that are compared by brute force")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--folder", type=Path, help="where to work; a temporary folder otherwise")
-    parser.add_argument("--datatrove", type=Path, metavar="PYTHON")
-    parser.add_argument("--text-dedup", type=Path, metavar="PYTHON")
-    parser.add_argument("--no-growth", action="store_true", help="leave the run over 10 times the data out")
-    flags = parser.parse_args()
-    peers = {"datatrove": (flags.datatrove, datatrove), "text-dedup": (flags.text_dedup, text_dedup)}
-    tools = {"gradsift local": gradsift("local"), "gradsift processes": gradsift("processes")}
-    tools |= {name: make(python) for name, (python, make) in peers.items() if python}
-    with tempfile.TemporaryDirectory(dir=flags.folder) as work:
-        report(Path(work), tools, flags)
+def judged(root: Path, tools: dict[str, Tool], texts: Sequence[str]) -> dict[str, float]:
+    """Returns the F1 of each tool."""
+    write(root, texts)
+    f1 = {}
+    for name, tool in tools.items():
+        found = score(texts, tool(root))
+        f1[name] = round(found["f1"], 4)
+        print(f"{name:<20} " + ", ".join(f"{k} {v:.4f}" for k, v in found.items()), flush=True)
+    return f1
 
 
 def report(work: Path, tools: dict[str, Tool], flags: argparse.Namespace) -> None:
     """Runs everything in the folder `work` and prints it."""
-    write(work / "judged", flags.judged)
-    texts = list(documents(flags.judged))
-    f1 = {}
-    for name, tool in tools.items():
-        found = score(texts, tool(work / "judged"))
-        f1[name] = round(found["f1"], 4)
-        print(f"{name:<20} " + ", ".join(f"{k} {v:.4f}" for k, v in found.items()), flush=True)
-    hashing = write(work / "one", flags.rows)
+    pool = source.sentences(source.of(flags.texts, source.topics))
+    f1 = judged(work / "judged", tools, list(documents(pool, flags.judged)))
+    hashing = write(work / "one", list(documents(pool, flags.rows)))
     print(f"{'key hashes':<20} {hashing:8.1f} s", flush=True)
-    best = race(tools, work / "one", flags.rounds)
+    best = timed(tools, work / "one", flags.rounds)
     ours = {name: best[name] + hashing for name in best if name.startswith("gradsift")}
     fastest = min(ours, key=lambda name: ours[name])
-    lines = [
-        {
-            "claim": f"dedup against {name}", "ours": round(ours[fastest], 2), "peer": round(best[name], 2),
-            "ratio": round(best[name] / ours[fastest], 2), "unit": "s", "documents": flags.rows, "engine": fastest,
-            "ours_by_engine": {n: round(s, 2) for n, s in ours.items()}, "f1": {n: f1[n] for n in (fastest, name)},
-        }
-        for name in tools if name not in ours
-    ]  # fmt: skip
+    growth = None
     if not flags.no_growth:
-        more = write(work / "ten", 10 * flags.rows)
-        seconds = race({fastest: tools[fastest]}, work / "ten", 1)[fastest] + more
-        ratio = seconds / (10 * ours[fastest])
-        lines.append(
-            {
-                "claim": "dedup at 10 x the data, time a document", "ours": round(seconds / flags.rows * 1e5, 2),
-                "peer": round(ours[fastest] / flags.rows * 1e6, 2), "ratio": round(ratio, 3), "limit": LINEAR,
-                "unit": "µs",
-            }
-        )  # fmt: skip
-    for line in lines:
-        print(json.dumps(line, ensure_ascii=False))
+        more = write(work / "ten", list(documents(pool, 10 * flags.rows)))
+        growth = timed({fastest: tools[fastest]}, work / "ten", 1)[fastest] + more
+    for name in best:
+        if name not in ours:
+            facts = {"documents": flags.rows, "f1": {n: f1[n] for n in (fastest, name)}}
+            _against(name, best[name], ours, **facts)
+    if growth:
+        _growth(growth / (10 * flags.rows), ours[fastest] / flags.rows)
+    claim("dedup F1 against brute force", f1[fastest], documents=flags.judged)
+
+
+def _against(peer: str, seconds: float, ours: dict[str, float], **facts: object) -> None:
+    engine = min(ours, key=lambda name: ours[name])
+    by_engine = {name: round(s, 2) for name, s in ours.items()}
+    facts |= {"ours": by_engine[engine], "ours_by_engine": by_engine, "engine": engine, "bar": BARS[peer], "unit": "s"}
+    claim(f"dedup against {peer}", seconds / ours[engine], peer=round(seconds, 2), **facts)
+
+
+def _growth(many: float, few: float) -> None:
+    """Claims how the seconds a document grow."""
+    facts = {"ours": round(many * 1e6, 2), "peer": round(few * 1e6, 2), "unit": "µs"}
+    claim("dedup at 10 x the data, time a document", many / few, limit=LINEAR, **facts)
+
+
+def main() -> None:
+    """Prints times and F1, then the claims."""
+    found = parser(__doc__, texts="the topics of Python's help", folder=True)
+    found.add_argument("--rows", type=int, default=2_000)
+    found.add_argument("--judged", type=int, default=1_000, help="documents that are compared by brute force")
+    found.add_argument("--rounds", type=int, default=1)
+    found.add_argument("--datatrove", type=Path, metavar="PYTHON")
+    found.add_argument("--text-dedup", type=Path, metavar="PYTHON")
+    found.add_argument("--no-growth", action="store_true", help="leave the run over 10 times the data out")
+    flags = found.parse_args()
+    with tempfile.TemporaryDirectory(dir=flags.folder) as work:
+        report(Path(work), raced(flags), flags)
+
+
+def raced(flags: argparse.Namespace) -> dict[str, Tool]:
+    """Returns the tools: ours on the engine `local`, and where there are peers on `processes` and these."""
+    peers = {"datatrove": (flags.datatrove, datatrove), "text-dedup": (flags.text_dedup, text_dedup)}
+    given = {name: make(python) for name, (python, make) in peers.items() if python}
+    for name in given:
+        need_in(peers[name][0], name.replace("-", "_"), f"--{name}", INSTALL[name])
+    engines = ("local", "processes") if given else ("local",)
+    return {**{f"gradsift {engine}": gradsift(engine) for engine in engines}, **given}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """Does it help? One small model, trained from scratch on the same number of tokens, chosen and ordered by each arm.
 
-    python benchmarks/efficacy.py                                            # the documentation that Python ships
-    python benchmarks/efficacy.py --texts *.jsonl --rows 1600 --steps 240    # the README's table, 17 minutes
-    python benchmarks/efficacy.py --quick                                    # a trial; its figures mean nothing
+    python benchmarks/efficacy.py                  # 400 documents, one seed: a trial, whose figures mean nothing
+    python benchmarks/efficacy.py --texts FILES --rows 1600 --steps 240 --seeds 3    # the README's table, 17 minutes
 
 A seeded share of the documents is held out, whole and never equal to another. The rest goes through gradsift's
 own stages, `ingest` to `lqs`, with the default params but for the sources: once as it is, and once with
@@ -20,17 +19,14 @@ that of `--steps`, or half of what the filters keep if that is less, as there mu
 The model has other sizes and seeds than the reference. A seed draws its weights and the random order; arms of one
 seed differ in their documents alone, so differences are taken seed by seed. Losses are those of held-out text, in
 nats a token. Documents have 300 characters or more: `rules` would drop shorter ones for their length, and the
-held-out text has them too. The last line is JSON.
+held-out text has them too. A claim's ratio is the loss of `lqs` over that of `random`.
 """
 
-import argparse
-import ast
 import json
 import math
 import random
 import statistics
 import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -42,21 +38,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
+from claim import claim, nothing
+from harness import GRADSIFT, call, parser, shipped, write_params
+from inputs import texts as source
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from dedup import call  # noqa: E402
-from text_rules import raw_texts  # noqa: E402
-
-from pipelines.core import params, tables  # noqa: E402
-from pipelines.core.project import Project, open_project  # noqa: E402
-from scoring.order import ordering  # noqa: E402
-from scoring.order.config import PlanConfig  # noqa: E402
-from scoring.quality import degrade  # noqa: E402
-from scoring.reference import train as reference  # noqa: E402
-from scoring.reference.config import ReferenceConfig  # noqa: E402
+from pipelines.core import params, tables
+from pipelines.core.project import Project, open_project
+from scoring.order import ordering
+from scoring.order.config import PlanConfig
+from scoring.quality import degrade
+from scoring.reference import train as reference
+from scoring.reference.config import ReferenceConfig
 
 STAGES = ("ingest", "clean", "dedup", "quality", "tokens", "static", "reference", "gradients", "lqs")
 COLUMNS = {
@@ -87,7 +79,7 @@ class Run:
 
 def documents(paths: Sequence[Path], rows: int) -> list[str]:
     """Returns `rows` distinct texts, cut at a space to at most MAX_CHARS, in seeded order."""
-    texts = raw_texts(paths) if paths else documentation()
+    texts = source.of(paths, source.documentation)
     found = sorted({cut(t.strip()) for t in texts if len(t.strip()) >= MIN_CHARS})
     random.Random(SEED).shuffle(found)
     return found[:rows]
@@ -96,19 +88,6 @@ def documents(paths: Sequence[Path], rows: int) -> list[str]:
 def cut(text: str) -> str:
     """Returns the whole words of the first MAX_CHARS characters of `text`."""
     return text if len(text) <= MAX_CHARS else text[:MAX_CHARS].rsplit(None, 1)[0]
-
-
-def documentation() -> Iterator[str]:
-    """Yields the topics and the docstrings of the standard library."""
-    from pydoc_data.topics import topics
-
-    yield from topics.values()
-    folder = Path(sysconfig.get_paths()["stdlib"])
-    for path in sorted(folder.rglob("*.py")):
-        if not {"test", "tests", "site-packages"} & set(path.relative_to(folder).parts):
-            for node in ast.walk(ast.parse(path.read_bytes())):
-                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-                    yield ast.get_docstring(node) or ""
 
 
 def planted(texts: Sequence[str]) -> Corpus:
@@ -122,15 +101,14 @@ def planted(texts: Sequence[str]) -> Corpus:
 
 def scored(root: Path, corpus: Corpus) -> Path:
     """Runs the stages over `corpus` in a project at `root`; returns its params file."""
-    root.mkdir(exist_ok=True, parents=True)
-    lines = [json.dumps({"text": text, "planted": kind}) for kind, text in corpus]
-    (root / "docs.jsonl").write_text("\n".join(lines))
-    tree = yaml.safe_load(params.DEFAULTS.read_text())
+    tree = shipped()
     tree["ingest"]["sources"] = [{"name": "docs", "paths": ["docs.jsonl"]}]
     tree["runtime"] |= {"engine": "local", "threads": 1}
-    (root / "params.yaml").write_text(yaml.safe_dump(tree))
-    call([sys.executable, "-m", "pipelines.cli", "run", *STAGES, "--params", root / "params.yaml"])
-    return root / "params.yaml"
+    path = write_params(root, tree)
+    lines = [json.dumps({"text": text, "planted": kind}) for kind, text in corpus]
+    (root / "docs.jsonl").write_text("\n".join(lines))
+    call([*GRADSIFT, *STAGES, "--params", path])
+    return path
 
 
 def read(project: Project, tokenizer: Any) -> list[Row]:
@@ -210,8 +188,8 @@ class Student:
         import torch
 
         torch.set_num_threads(1)
-        shipped = params.read(params.DEFAULTS).section("reference", ReferenceConfig)
-        model = reference.new_model(replace(shipped, **STUDENT, seed=1000 + run.seed), self.tokenizer)
+        config = params.read(params.DEFAULTS).section("reference", ReferenceConfig)
+        model = reference.new_model(replace(config, **STUDENT, seed=1000 + run.seed), self.tokenizer)
         torch.manual_seed(1000 + run.seed)
         for weight in (p for p in model.parameters() if p.dim() > 1):
             torch.nn.init.normal_(weight, std=STUDENT["width"] ** -0.5)  # 0.02 is for wide models: 0.6 nats worse
@@ -267,18 +245,14 @@ def spread(values: Sequence[float], sign: str = "") -> str:
 
 
 def main() -> None:
-    """Prints a table for each corpus and one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", type=Path, nargs="*", default=[], help="JSONL files with a column `text`")
-    parser.add_argument("--rows", type=int, default=3000, help="documents, the held-out ones included")
-    parser.add_argument("--steps", type=int, default=480, help=f"of {BATCH * CONTEXT} tokens")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--folder", type=Path, help="where the two projects stay; a temporary folder otherwise")
-    parser.add_argument("--quick", action="store_true", help="400 documents, 40 steps, one seed")
-    flags = parser.parse_args()
-    if flags.quick:
-        flags.rows, flags.steps, flags.seeds = 400, 40, 1
+    """Prints a table and a claim for each corpus."""
+    options = parser(__doc__, texts="the documentation that Python ships")
+    options.add_argument("--rows", type=int, default=400, help="documents, the held-out ones included")
+    options.add_argument("--steps", type=int, default=40, help=f"of {BATCH * CONTEXT} tokens")
+    options.add_argument("--seeds", type=int, default=1)
+    options.add_argument("--processes", type=int, default=2)
+    options.add_argument("--folder", type=Path, help="where the two projects stay; a temporary folder otherwise")
+    flags = options.parse_args()
     texts = documents(flags.texts, flags.rows)
     held, seen = texts[: round(HELDOUT * len(texts))], texts[round(HELDOUT * len(texts)) :]
     corpora: dict[str, Corpus] = {"clean": [("", t) for t in seen], "30 % junk": planted(seen)}
@@ -289,12 +263,17 @@ def main() -> None:
         rows = dict(zip(corpora, (read(p, tokenizer) for p in projects), strict=True))
     least = min(size([r for r in found if r["kept"]]) for found in rows.values())
     budget = min(flags.steps, least // 2 // (BATCH * CONTEXT)) * BATCH * CONTEXT
+    if not budget:
+        nothing(f"{least} tokens are kept, too few for one step: name more --texts, or more --rows")
     settings = projects[0].section("plan", PlanConfig)
     todo = [run for name, found in rows.items() for run in runs(name, found, settings, flags.seeds, budget)]
     with ProcessPoolExecutor(flags.processes, mp_context=get_context("spawn")) as pool:
         done = list(zip(todo, pool.map(student(tokenizer, held).train, todo), strict=True))
     figures = {name: report(name, [(r, losses) for r, losses in done if r.corpus == name]) for name in corpora}
-    print(json.dumps({"claim": "held-out loss at the same number of tokens", "tokens": budget, **figures}))
+    for name, arms in figures.items():
+        loss = {arm: statistics.fmean(seen["loss"]) for arm, seen in arms.items()}
+        facts = {"limit": 1, "seeds": flags.seeds, "tokens": budget, "arms": arms}
+        claim(f"held-out loss of lqs over random, {name}", loss["lqs"] / loss["random"], **facts)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Texts a second through a BERT classifier: gradsift's batches against `transformers.pipeline`, on the same texts.
 
-    python benchmarks/quality.py                                  # the documentation that Python ships
-    python benchmarks/quality.py --texts a.jsonl b.jsonl --rows 128
+    python benchmarks/quality.py                                  # 16 topics of Python's help, some of them long
+    python benchmarks/quality.py --rows 64 --rounds 2             # the README's figure
+    python benchmarks/quality.py --texts FILES --rows 128
 
 The classifier is made on the spot: the encoder of MiniLM under a seeded head. All ways cut a text to 512 tokens:
 
@@ -14,8 +15,8 @@ The classifier is made on the spot: the encoder of MiniLM under a seeded head. A
 One torch thread, CPU time, rounds taken in turn, the best counts; `of_peak` is the share of the float32 rate of a big
 product of matrices that the operations of the whole model reach, padding not counted: where it is near 1, no batching
 can gain more (gradsift leaves out operations that the head does not read, so it can pass 1). Memory is the peak
-of processes of their own that score n and 4 n texts, a part at a time. `two_processes` is the wall time of one
-process over that of two that do as much each, doubled. The last line is JSON.
+of processes of their own that score n and 4 n texts, a part at a time. `quality two processes over one` is the
+wall time of one process over that of two that do as much each, doubled.
 """
 
 import argparse
@@ -26,26 +27,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from claim import claim, nothing
+from harness import parser, peak_mb, race
+from inputs import classifier as inputs
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-import quality_inputs as inputs  # noqa: E402
-from gradient_inputs import peak_mb  # noqa: E402
-
-from scoring.models import (  # noqa: E402
-    encoders,
-    encoding,
-    onnx_export,
-)
-from scoring.models import load as models  # noqa: E402
-from scoring.models.config import Dtype  # noqa: E402
+from scoring.models import encoders, encoding, onnx_export
+from scoring.models import load as models
+from scoring.models.config import Dtype
 
 WINDOW, PEER_BATCH, FEW = 510, 32, 8
+PEERS = {"pipeline one by one": ("one by one", 4), "pipeline batch": ("batches", 2)}  # in claims → way, bar
+LESSER = ("int8", "bfloat16")
 Values = np.ndarray
 Ways = dict[str, Callable[[], Values]]
 
@@ -83,48 +80,39 @@ def _second(answers: Sequence[Any]) -> Values:
     return np.array([next(p["score"] for p in answer if p["label"] == "LABEL_1") for answer in flat])
 
 
-def race(ways: Ways, rounds: int) -> tuple[dict[str, float], dict[str, Values]]:
-    """Returns the least CPU seconds of each way, and its values."""
-    best, values = dict.fromkeys(ways, float("inf")), {}
-    for _ in range(rounds):
-        for name, way in ways.items():
-            started = time.process_time()
-            values[name] = way()
-            best[name] = min(best[name], time.process_time() - started)
-    return best, values
-
-
-def compare(folder: str, texts: list[str], flags: argparse.Namespace) -> dict[str, Any]:
-    """Returns rates, differences of scores, padding and the share of the machine's peak."""
+def compare(folder: str, texts: list[str], flags: argparse.Namespace) -> None:
+    """Races the ways over the texts and prints the claims."""
     ours, peer = Ours(folder, flags.batch_tokens), Peer(folder)
-    ways = {"one by one": lambda: peer.one_by_one(texts), "batches": lambda: peer.batches(texts)}
-    ways["gradsift"] = lambda: ours.score(texts)
+    ways: Ways = {"one by one": partial(peer.one_by_one, texts), "batches": partial(peer.batches, texts)}
+    ways["gradsift"] = partial(ours.score, texts)
     ways |= _lesser(folder, texts, flags.batch_tokens)
-    best, values = race(ways, flags.rounds)
+    best, values = race(ways, flags.rounds, time.process_time)
     lengths = [len(w) + 2 for w in inputs.first_windows(ours.tokenizer, texts, WINDOW)]
     work, peak = inputs.model_gflop(ours.model.config, lengths), inputs.peak_gflop_s()
-    return {
-        "texts": len(texts),
-        "tokens": sum(lengths),
-        "median_tokens": int(np.median(lengths)),
-        "texts_per_cpu_s": {name: round(len(texts) / s, 2) for name, s in best.items()},
-        "against_one_by_one": round(best["one by one"] / best["gradsift"], 2),
-        "against_batches": round(best["batches"] / best["gradsift"], 2),
-        "largest_difference": {
-            n: float(np.abs(values[n] - values["gradsift"]).max()) for n in ("one by one", "batches")
-        },
-        "score_sd": round(float(values["gradsift"].std()), 3),
-        "agreement": {
-            n: onnx_export.agreement(values["gradsift"], values[n], 0.5) for n in ("int8", "bfloat16") if n in values
-        }
-        | _few_bf16(folder, texts, values["gradsift"], flags.batch_tokens),
-        "padding_ratio": {
-            "gradsift": round(inputs.padding_ratio(lengths, inputs.our_batches(lengths, flags.batch_tokens)), 4),
-            "batches": round(inputs.padding_ratio(lengths, inputs.in_order(len(lengths), PEER_BATCH)), 4),
-        },
-        "of_peak": {name: round(work / s / peak, 2) for name, s in best.items()},
-        "peak_gflop_s": round(peak, 1),
+    mine = values["gradsift"]
+    less = {n: onnx_export.agreement(mine, values[n], 0.5) for n in LESSER if n in values}
+    tell = {
+        "texts a CPU second": {name: round(len(texts) / s, 2) for name, s in best.items()},
+        "share of the peak": {name: round(work / s / peak, 2) for name, s in best.items()},
+        "agreement": less | _few_bf16(folder, texts, mine, flags.batch_tokens),
+        "spread of the scores": round(float(mine.std()), 3),
+        "tokens": f"{sum(lengths)}, median {int(np.median(lengths))}, peak {peak:.1f} GFLOP/s",
     }
+    for name, value in tell.items():
+        print(f"{name:<21} {value}")
+    for name, (way, bar) in PEERS.items():
+        by_type = {n: round(best[way] / best[n], 2) for n in LESSER if n in best}
+        far = float(np.abs(values[way] - mine).max())
+        facts = {"by_type": by_type, "largest_difference": far, "texts": len(texts)}
+        claim(f"against {name}", best[way] / best["gradsift"], bar=bar, **facts)
+    _padding(lengths, flags.batch_tokens)
+
+
+def _padding(lengths: Sequence[int], batch_tokens: int) -> None:
+    mine = inputs.padding_ratio(lengths, inputs.our_batches(lengths, batch_tokens))
+    peer = inputs.padding_ratio(lengths, inputs.in_order(len(lengths), PEER_BATCH))
+    waste = {"waste": round(mine, 4), "peer_waste": round(peer, 4)}
+    claim("quality tokens computed over real ones", 1 / (1 - mine), limit=round(1 / 0.95, 3), **waste)
 
 
 def _lesser(folder: str, texts: list[str], batch_tokens: int) -> Ways:
@@ -164,20 +152,20 @@ def child(flags: argparse.Namespace) -> None:
 def children(folder: str, flags: argparse.Namespace, count: int, rows: int) -> list[dict[str, float]]:
     """Returns what `count` processes tell that score `rows` texts each, at the same time."""
     command = [sys.executable, __file__, "--child", folder, "--rows", str(rows), "--part-rows", str(flags.part_rows)]
-    command += ["--batch-tokens", str(flags.batch_tokens), "--texts", *flags.texts]
+    command += ["--batch-tokens", str(flags.batch_tokens), "--texts", *map(str, flags.texts)]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     running = [subprocess.Popen(command, **pipes) for _ in range(count)]
     for process in running:
         if process.stdout.readline().strip() != "ready":
-            sys.exit(f"a process of {count} did not start")
+            nothing(f"a process of {count} did not start")
     for process in running:
         process.stdin.write("go\n")
         process.stdin.flush()
     return [json.loads(process.communicate()[0]) for process in running]
 
 
-def processes(folder: str, flags: argparse.Namespace) -> dict[str, Any]:
-    """Returns peak memory at n and 4 n texts, and the gain of a second process with what may explain it."""
+def processes(folder: str, flags: argparse.Namespace) -> None:
+    """Claims peak memory at 4 n texts over n, and the gain of a second process with what may explain it."""
     n = flags.part_rows
     few, many = (children(folder, flags, 1, rows)[0]["peak_mb"] for rows in (n, 4 * n))
     ones, twos = [], []
@@ -185,43 +173,37 @@ def processes(folder: str, flags: argparse.Namespace) -> dict[str, Any]:
         ones.append(children(folder, flags, 1, n)[0])
         twos.append(max(children(folder, flags, 2, n), key=lambda told: told["wall_s"]))
     one, two = (min(told, key=lambda t: t["wall_s"]) for told in (ones, twos))
-    return {
-        "peak_mb": {f"{n} texts": round(few), f"{4 * n} texts": round(many)},
-        "memory_ratio": round(many / few, 3),
-        "two_processes": round(2 * one["wall_s"] / two["wall_s"], 2),
+    claim("quality memory at 4 x the texts", many / few, few_mb=round(few), many_mb=round(many), few_texts=n)
+    facts = {
         "cpu_of_two": round(two["cpu_s"] / one["cpu_s"], 2),  # above 1: they share caches, memory and clock
-        "two_processes_by_cpu_time": round(2 * one["cpu_s"] / two["cpu_s"], 2),  # what free cores would give
+        "by_cpu_time": round(2 * one["cpu_s"] / two["cpu_s"], 2),  # what free cores would give
         "cores_had": round(two["cpu_s"] / two["wall_s"], 2),  # below 1: others had the processor
     }
+    claim("quality two processes over one", 2 * one["wall_s"] / two["wall_s"], bar=1.7, **facts)
 
 
 def main() -> None:
-    """Prints one JSON line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", nargs="*", default=[], help="JSONL files; without, Python's documentation")
-    parser.add_argument("--rows", type=int, default=128)
-    parser.add_argument("--chars", type=int, help="of each text; 200 is a caption. Without, texts of their real length")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--part-rows", type=int, default=64, help="texts of a part where memory and processes are measured"
-    )
-    parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--only", choices=("compare", "processes"))
-    parser.add_argument("--child", help=argparse.SUPPRESS)
-    flags = parser.parse_args()
+    """Prints the claims."""
+    found = parser(__doc__, texts="the topics of Python's help")
+    found.add_argument("--rows", type=int, default=16)
+    found.add_argument("--chars", type=int, help="of each text; 200 is a caption. Without, texts of their real length")
+    found.add_argument("--rounds", type=int, default=1)
+    words = "texts of a part where memory and processes are measured"
+    found.add_argument("--part-rows", type=int, default=16, help=words)
+    found.add_argument("--batch-tokens", type=int, default=4096)
+    found.add_argument("--only", choices=("compare", "processes"))
+    found.add_argument("--child", help=argparse.SUPPRESS)
+    flags = found.parse_args()
     models.use_threads(1)
     if flags.child:
         child(flags)
         return
-    report: dict[str, Any] = {"claim": "quality model against transformers.pipeline"}
     with tempfile.TemporaryDirectory() as folder:
         inputs.write_classifier(Path(folder))
         if flags.only != "processes":
-            texts = [text[: flags.chars] for text in inputs.sample(flags.texts, flags.rows)]
-            report |= compare(folder, texts, flags)
+            compare(folder, [text[: flags.chars] for text in inputs.sample(flags.texts, flags.rows)], flags)
         if flags.only != "compare":
-            report |= processes(folder, flags)
-    print(json.dumps(report))
+            processes(folder, flags)
 
 
 if __name__ == "__main__":

