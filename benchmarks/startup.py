@@ -8,20 +8,16 @@ that imports beam, torch, transformers and numba and ends. Each is the least of 
 The lines before them are seconds of each command, and of a run after one file came that no reader can read.
 """
 
-import argparse
 import os
 import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from claim import claim, nothing  # noqa: E402
+from claim import claim, nothing
+from harness import GRADSIFT, ROOT, parser, write_params
 
 SMALL = {
     "sample": {"texts": 90, "pictures": 6, "videos": 2, "sounds": 2},
@@ -46,17 +42,17 @@ SMALL = {
     "plan": {"shard_rows": 16},
     "runtime": {"threads": 1},
 }  # fmt: skip
-GRADSIFT = [sys.executable, "-m", "pipelines.cli"]
+COMMAND = GRADSIFT[:-1]
 BARE = [sys.executable, "-c", "import duckdb; print(duckdb.sql('select 1'))"]
 FULL = [sys.executable, "-c", "import apache_beam, torch, transformers, numba"]
 
 
 def main() -> None:
     """Builds the project unless it is there, measures, and prints the claims."""
-    parser = argparse.ArgumentParser(description="CPU seconds of commands that do little")
-    parser.add_argument("--project", type=Path, help="a folder to make the project in, or to find it")
-    parser.add_argument("--times", type=int, default=3, help="measurements of each command; the least counts")
-    flags = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--project", type=Path, help="a folder to make the project in, or to find it")
+    options.add_argument("--times", type=int, default=3, help="measurements of each command; the least counts")
+    flags = options.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         root = flags.project or Path(temporary)
         if not (root / "reports/index.html").is_file():
@@ -67,10 +63,10 @@ def main() -> None:
 def build(root: Path) -> None:
     """Makes the small project at `root` and runs it once."""
     (root / "own").mkdir(parents=True, exist_ok=True)
-    (root / "params.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
+    write_params(root, SMALL)
     reject(root, 0)
     print("building a small project: a few minutes", file=sys.stderr, flush=True)
-    if cpu_s(root, [*GRADSIFT, "run"]) <= 0:
+    if cpu_s(root, GRADSIFT) <= 0:
         nothing("the run did not end well")
 
 
@@ -82,16 +78,16 @@ def reject(root: Path, number: int) -> None:
 def measure(root: Path, times: int) -> None:
     """Prints the seconds of each command, then the claims."""
     first = "SELECT sample_id FROM samples_all WHERE kept AND modality = 'text' ORDER BY 1 LIMIT 1"
-    sample_id = output(root, [*GRADSIFT, "query", first, "--csv"]).split()[-1]
-    cpu_s(root, [*GRADSIFT, "run"])  # what the build left to settle
+    sample_id = output(root, [*COMMAND, "query", first, "--csv"]).split()[-1]
+    cpu_s(root, GRADSIFT)  # what the build left to settle
     commands = {
-        "--help": [*GRADSIFT, "--help"], "query": [*GRADSIFT, "query", "select 1"], "bare DuckDB": BARE,
-        "explain": [*GRADSIFT, "explain", sample_id], "no-change run": [*GRADSIFT, "run"], "full import": FULL,
+        "--help": [*COMMAND, "--help"], "query": [*COMMAND, "query", "select 1"], "bare DuckDB": BARE,
+        "explain": [*COMMAND, "explain", sample_id], "no-change run": GRADSIFT, "full import": FULL,
     }  # fmt: skip
     rounds = [{name: cpu_s(root, command) for name, command in commands.items()} for _ in range(times)]
     least = {name: min(found[name] for found in rounds) for name in commands}
     reject(root, len(list((root / "own").iterdir())))
-    least["increment of one rejected file"] = cpu_s(root, [*GRADSIFT, "run"])
+    least["increment of one rejected file"] = cpu_s(root, GRADSIFT)
     for name, seconds in least.items():
         print(f"{name:<32} {seconds:6.2f} CPU s")
     claim("query over bare DuckDB", least["query"] / least["bare DuckDB"], limit=3, seconds=round(least["query"], 3))
@@ -99,7 +95,7 @@ def measure(root: Path, times: int) -> None:
     claim("no-change run over one full import", ratio, limit=2, seconds=seconds)
 
 
-def cpu_s(root: Path, command: list[str]) -> float:
+def cpu_s(root: Path, command: Sequence[str]) -> float:
     """Returns the CPU seconds, user and system, of `command` in `root` and of its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     output(root, command)
@@ -107,7 +103,7 @@ def cpu_s(root: Path, command: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def output(root: Path, command: list[str]) -> str:
+def output(root: Path, command: Sequence[str]) -> str:
     """Returns what `command` prints; ends the benchmark with its words where it fails."""
     found = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True, check=False)
     if found.returncode:
