@@ -47,12 +47,14 @@ def run(project: Project) -> None:
     config = project.section("dedup", DedupConfig)
     sidecar = stage.Sidecar(folder="dedup", schema=schemas.DEDUP, reads=READS, code=MODULE, config=config.near)
     wanted = stage.tasks(project, sidecar)
-    seen = parts.digest([t.fingerprint for t in wanted])
     folder = project.folder("dedup")
     parts.remove_strays(folder, [t.name for t in wanted])
-    if project.force or not _is_done(folder, seen):
-        counts = _compute(project, Corpus(project.data, tuple(wanted)), config.near)
-        record = {"corpus": seen, "parts": _fingerprints(folder), "near": counts}
+    stage.write_empty(project, sidecar, trust.undone(folder, wanted))
+    rows = [t for t in wanted if stage.has_rows(project, t.name)]
+    seen = parts.digest([t.fingerprint for t in rows])
+    if project.force or not _is_done(folder, seen, rows):
+        counts = _compute(project, Corpus(project.data, tuple(rows)), config.near)
+        record = {"corpus": seen, "parts": _fingerprints(folder, rows), "near": counts}
         files.write_json(folder / "corpus.json", record)
     _verify(project, wanted)
     corpus_lines.run(project, kept={"clean": ["kept"], "dedup": ["kept"]})
@@ -62,18 +64,18 @@ def run(project: Project) -> None:
     check_loss(metrics["by_source"], config.max_source_loss)
 
 
-def _is_done(folder: Path, corpus: str) -> bool:
+def _is_done(folder: Path, corpus: str, rows: Sequence[parts.Task]) -> bool:
     """Returns whether the last finished run saw the same `corpus` and its parts are still what it wrote."""
     try:
         seen = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-        return bool(seen["corpus"] == corpus and seen["parts"] == _fingerprints(folder) and "near" in seen
+        return bool(seen["corpus"] == corpus and seen["parts"] == _fingerprints(folder, rows) and "near" in seen
                     and not trust.damaged(folder, list(seen["parts"])))  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, DataError):
         return False
 
 
-def _fingerprints(folder: Path) -> dict[str, str]:
-    return {name: parts.Footer(folder / name).fingerprint for name in parts.names(folder)}
+def _fingerprints(folder: Path, rows: Sequence[parts.Task]) -> dict[str, str]:
+    return {t.name: parts.Footer(folder / t.name).fingerprint for t in rows}
 
 
 def _compute(project: Project, corpus: Corpus, config: NearConfig) -> dict[str, int]:

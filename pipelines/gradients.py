@@ -48,6 +48,7 @@ def run(project: Project) -> None:
     else:
         marker, note = {"files": {}, "ids": []}, f"no reference: {found['skipped']}"
         directions.remove(project)
+        stability.remove(project)
         _map(project, config, gradients.NoteUnscored(note), [note])
     trust = {"stability": stability.figures(project, config, marker)} if names else {}
     stage.write_metrics(project, "gradients", {**_metrics(project, marker), **trust})

@@ -105,7 +105,7 @@ def test_datasets_loads_the_shards_with_pictures(finished: Path, monkeypatch: py
     assert all(isinstance(row["images"][0], Image) and max(row["images"][0].size) <= 512 for row in pictures)
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "pipelines/sql").glob("*.sql")))
+@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "pipelines/catalog/sql").glob("*.sql")))
 def test_every_shipped_query_answers(finished: Path, name: str) -> None:
     out = within(finished, "query", name, "--json")
     assert out.returncode == 0, out.stderr

@@ -22,13 +22,14 @@ from scoring.core import imports, remembered
 PLUMBING = (
     "pipelines.cli", "pipelines.runner", "pipelines.nightly", "pipelines.core",
     "pipelines.catalog", "pipelines.commands", "pipelines.reporting",
-    "pipelines.passes.ingest_totals", "pipelines.passes.stability",  # figures, taken at every run
+    "pipelines.passes.ingest_totals",  # figures, taken at every run
     "transforms.core.schemas",  # the schema that a stage writes stands in its fingerprint, so do the columns it reads
     "scoring.core.errors",
 )  # fmt: skip
 BY_CONTENT = (
     "pipelines.passes.boilerplate", "pipelines.passes.canaries", "pipelines.passes.corpus_lines",
     "pipelines.passes.decontaminate", "pipelines.passes.directions", "pipelines.passes.distilled",
+    "pipelines.passes.stability",
     "pipelines.quality_models.also", "pipelines.quality_models.fit",
 )  # fmt: skip
 CARRIERS = frozenset({"apache_beam", "filelock", "huggingface_hub", "psutil", "pydantic", "rich"}) | frozenset(

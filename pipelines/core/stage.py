@@ -65,8 +65,8 @@ def _task(project: Project, sidecar: Sidecar, name: str) -> parts.Task:
 
 
 def corpus_digest(project: Project, reads: parts.Reads) -> str:
-    """Returns the digest of the columns `reads` of every part of `samples`."""
-    names = parts.names(project.folder("samples"))
+    """Returns the digest of the columns `reads` of every part of `samples` that has rows."""
+    names = [n for n in parts.names(project.folder("samples")) if has_rows(project, n)]
     return parts.digest([parts.contents(project.data, name, reads) for name in names])
 
 
@@ -102,18 +102,23 @@ def write_parts(
     todo = [t for t in wanted if project.force or t.name in left]
     progress.say(f"{sidecar.folder}: {len(todo)} of {len(wanted)} parts to do")
     with progress.watch(sidecar.folder, folders[0], {t.name for t in todo}):
-        rows = _write_empty(project, sidecar, todo)
+        rows = write_empty(project, sidecar, todo)
         _run(project, rows, sidecar.reads, transform, sink or _sink(folders[0], sidecar.schema))
 
 
-def _write_empty(project: Project, sidecar: Sidecar, todo: Sequence[parts.Task]) -> list[parts.Task]:
+def write_empty(project: Project, sidecar: Sidecar, todo: Sequence[parts.Task]) -> list[parts.Task]:
     """Writes those of `todo` that have no rows, for which no engine or model is loaded; returns the others."""
-    empty = [t for t in todo if not parts.Footer(project.folder("samples") / t.name).rows]
+    empty = [t for t in todo if not has_rows(project, t.name)]
     for task in empty:
         for folder, schema in {**sidecar.also, sidecar.folder: sidecar.schema}.items():
             part = parts.Part(task.name, task.fingerprint, parts.empty(schema))
             parts.write_part(project.folder(folder), part, schema)
     return [t for t in todo if t not in empty]
+
+
+def has_rows(project: Project, name: str) -> bool:
+    """Returns whether part `name` of `samples` has any rows; one file of rejects alone leaves a part without."""
+    return parts.Footer(project.folder("samples") / name).rows > 0
 
 
 def _sink(target: Path, schema: pa.Schema) -> beam.PTransform:

@@ -4,14 +4,18 @@ Rank correlations (Spearman) over a seeded sample of the scored rows: of neighbo
 with that of the sketches, and of the cosine with a direction that another seed would have chosen.
 """
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipelines.core import stage
 from pipelines.core.project import Project
 from pipelines.passes import directions
+from scoring.core import files
 from scoring.core.hashing import hash64
 from scoring.core.ranks import spearman
 from scoring.core.types import JsonObject, Record
@@ -20,6 +24,7 @@ from transforms.core import parts
 from transforms.gradients.checkpoints import read_directions
 from transforms.gradients.config import GradientsConfig
 
+MODULE = "pipelines.passes.stability"
 ROWS = 2000
 _COLUMNS = ("loss", "grad_norm", "target_cosine")
 
@@ -27,7 +32,38 @@ Floats = npt.NDArray[np.floating]
 
 
 def figures(project: Project, config: GradientsConfig, marker: directions.Marker) -> JsonObject:
-    """Returns the correlations, and the share of row pairs with opposing gradients."""
+    """Returns the correlations, and the share of row pairs with opposing gradients.
+
+    They are kept on disk, and taken again when a row, the params or the code changes.
+    """
+    path = _path(project)
+    key = stage.fingerprint(MODULE, config, [marker["files"], stage.corpus_digest(project, _reads(config))])
+    try:
+        kept = json.loads(path.read_bytes())
+        if kept["key"] == key and kept["digest"] == parts.digest(kept["figures"]) and not project.force:
+            return dict(kept["figures"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # the first time, or a damaged file: they are taken again
+    found = _figures(project, config, marker)
+    files.write_json(path, {"key": key, "digest": parts.digest(found), "figures": found})
+    return found
+
+
+def remove(project: Project) -> None:
+    """Removes the figures that were kept."""
+    _path(project).unlink(missing_ok=True)
+
+
+def _path(project: Project) -> Path:
+    return project.folder("gradients") / "stability.json"
+
+
+def _reads(config: GradientsConfig) -> dict[str, list[str]]:
+    sketches_read = {"gradients/sketches": ["sketch"]} if config.sketch.keep != "none" else {}
+    return {"gradients": list(_COLUMNS), **sketches_read}
+
+
+def _figures(project: Project, config: GradientsConfig, marker: directions.Marker) -> JsonObject:
     rows = _sample(project, config)
     if len(rows) < 3:
         return {}
@@ -40,11 +76,8 @@ def figures(project: Project, config: GradientsConfig, marker: directions.Marker
 
 def _sample(project: Project, config: GradientsConfig) -> list[Record]:
     """Returns the values of the scored rows of the smallest seeded hashes."""
-    reads = {"gradients": list(_COLUMNS)}
-    if config.sketch.keep != "none":
-        reads["gradients/sketches"] = ["sketch"]
     smallest: list[tuple[int, Record]] = []
-    for batch in parts.iter_columns(project.data, parts.names(project.folder("gradients")), reads):
+    for batch in parts.iter_columns(project.data, parts.names(project.folder("gradients")), _reads(config)):
         scored = batch.filter(batch["gradients.grad_norm"].is_valid())
         hashes = [hash64(config.seed, i) for i in scored["sample_id"].to_pylist()]
         bound = smallest[-1][0] if len(smallest) == ROWS else 2**64

@@ -13,7 +13,7 @@ from support.ingesting import ask, lines, project
 from pipelines import ingest
 from scoring.core.errors import ConfigError, DataError
 from scoring.core.files import file_digest
-from transforms.ingest import stamps, transform
+from transforms.ingest import reading, stamps
 from transforms.readers.base import Extent, Item
 from transforms.readers.jsonl import read_jsonl
 
@@ -31,7 +31,7 @@ def meddle(monkeypatch: pytest.MonkeyPatch, action: Callable[[Path], None], time
                 action(extent.path)
                 reads.append(1)
 
-    monkeypatch.setitem(transform.READERS, "jsonl", read)
+    monkeypatch.setitem(reading.READERS, "jsonl", read)
     return reads
 
 
