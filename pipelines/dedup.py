@@ -19,7 +19,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.core import conserve, progress, stage, trust
-from pipelines.core.options import make_pipeline
+from pipelines.core.options import make_pipeline, spread
 from pipelines.core.project import Project
 from pipelines.passes import corpus_lines
 from scoring.core import files
@@ -102,8 +102,7 @@ def _run(project: Project, names: Sequence[str], *steps: beam.PTransform) -> Non
     if not names:
         return
     with make_pipeline(project.runtime) as pipeline:
-        items = pipeline | "ListParts" >> beam.Create(list(names)).with_output_types(str)
-        items = items | "SpreadParts" >> beam.Reshuffle()
+        items = spread(pipeline, names, str, project.runtime.engine)
         for step in steps:
             items = items | type(step).__name__ >> step
 

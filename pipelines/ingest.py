@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from pipelines.core import deps, progress, stage, trust
-from pipelines.core.options import make_pipeline
+from pipelines.core.options import make_pipeline, spread
 from pipelines.core.project import Project
 from pipelines.passes import claims, ingest_totals
 from scoring.core.errors import DataError
@@ -125,17 +125,13 @@ def _ingest(project: Project, config: IngestConfig, tasks: Sequence[UnitTask]) -
     """Writes the parts of `tasks`; returns the units whose files changed meanwhile, which have no mark."""
     if not tasks:
         return []
-    import apache_beam as beam
-
     from transforms.ingest.transform import IngestUnits
 
     units = [Unit.from_json(t.unit) for t in tasks]
     wanted = {u.part(0) for u in units}
     with progress.watch("ingest", project.folder("rejects"), wanted), make_pipeline(project.runtime) as pipeline:
         (
-            pipeline
-            | "ListUnits" >> beam.Create(list(tasks)).with_output_types(UnitTask)
-            | "SpreadUnits" >> beam.Reshuffle()
+            spread(pipeline, list(tasks), UnitTask, project.runtime.engine)
             | "IngestUnits" >> IngestUnits(project.root, project.data, config)
         )
     return [u for u in units if not _mark(project, u)]

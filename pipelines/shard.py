@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.core import deps, progress, stage, tables, trust
-from pipelines.core.options import make_pipeline
+from pipelines.core.options import make_pipeline, spread
 from pipelines.core.project import Project
 from scoring.core import files
 from scoring.core.errors import DataError
@@ -99,16 +98,12 @@ def _write(project: Project, settings: ShardConfig, todo: Sequence[ShardTask]) -
         names = _route(project, unpacked, todo)
         with make_pipeline(project.runtime) as pipeline:
             (
-                pipeline
-                | "ListParts" >> beam.Create(names).with_output_types(str)
-                | "SpreadParts" >> beam.Reshuffle()
+                spread(pipeline, names, str, project.runtime.engine)
                 | "UnpackParts" >> shard.UnpackParts(project.data, unpacked)
             )
         with progress.watch("shards", target, {t.name for t in todo}), make_pipeline(project.runtime) as pipeline:
             (
-                pipeline
-                | "ListShards" >> beam.Create(todo).with_output_types(ShardTask)
-                | "SpreadShards" >> beam.Reshuffle()
+                spread(pipeline, todo, ShardTask, project.runtime.engine)
                 | "WriteShards" >> shard.WriteShards(plan, unpacked, target, settings)
             )
     finally:

@@ -3,7 +3,8 @@
 import logging
 import shlex
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from scoring.core.config import config
 from scoring.core.errors import ConfigError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 MOST = 1024
+T = TypeVar("T")
 LOCAL = ("local", "processes")
 FETCHING = ("DirectRunner", "SwitchingDirectRunner", "PrismRunner")
 
@@ -47,20 +49,28 @@ def make_pipeline(runtime: RuntimeConfig) -> "beam.Pipeline":
             remedy="use local or processes, which run on this machine",
         )
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import PipelineOptions
 
     from transforms.core import part_io  # noqa: F401 (registers the coder of parts)
+    from transforms.core.beam_options import CachedOptions
 
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # the error itself carries the traceback
     arguments = list(runtime.beam_args)
     if runtime.engine == "processes":
         arguments.append(f"--direct_num_workers={runtime.workers}")
     try:
-        return beam.Pipeline(runner=_runner(runtime.engine), options=PipelineOptions(arguments))
+        return beam.Pipeline(runner=_runner(runtime.engine), options=CachedOptions(arguments))
     except ValueError as error:
         what = "unknown engine" if "Unexpected pipeline runner" in str(error) else f"{runtime.engine} cannot start"
         remedy = "use local, processes, or a Beam runner with the flags it needs in runtime.beam_args"
         raise ConfigError(f"{what}: {error}", where="runtime.engine", remedy=remedy) from error
+
+
+def spread(pipeline: "beam.Pipeline", items: Sequence[T], kind: type[T], engine: str) -> "beam.PCollection[T]":
+    """Returns `items` as elements that the workers of `engine` share; the one of `local` takes them as they come."""
+    import apache_beam as beam
+
+    listed = pipeline | "ListItems" >> beam.Create(items, reshuffle=False).with_output_types(kind)
+    return listed if engine == "local" else listed | "SpreadItems" >> beam.Reshuffle()
 
 
 def _runner(engine: str) -> "str | FnApiRunner":

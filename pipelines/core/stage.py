@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.core import deps, exits, progress, trust
-from pipelines.core.options import make_pipeline
+from pipelines.core.options import make_pipeline, spread
 from pipelines.core.project import Project, locked, open_project
 from scoring.core import files
 from scoring.core.errors import DataError
@@ -133,15 +133,11 @@ def _run(
     """Runs read → transform → write over the tasks `todo`; returns when all are on disk."""
     if not todo:
         return
-    import apache_beam as beam
-
     from transforms.core import part_io
 
     with make_pipeline(project.runtime) as pipeline:
         (
-            pipeline
-            | "ListTasks" >> beam.Create(list(todo)).with_output_types(parts.Task)
-            | "SpreadTasks" >> beam.Reshuffle()
+            spread(pipeline, todo, parts.Task, project.runtime.engine)
             | "ReadParts" >> part_io.ReadParts(project.data, reads)
             | "Transform" >> transform
             | "WriteParts" >> write
