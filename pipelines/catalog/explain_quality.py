@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from pipelines.catalog.results import cell, cut, number
 from pipelines.core.project import Project
@@ -23,7 +22,6 @@ from scoring.models import files as model_files
 from scoring.models import load as models
 from scoring.models.types import Tokenizer
 from scoring.quality.head import Head, logit
-from transforms.core.schemas import CLEAN
 from transforms.quality import values as quality_values
 from transforms.quality.config import FITTED, MODEL, QualityConfig
 
@@ -153,8 +151,8 @@ def _pulls(head: Head, row: Record, clean: Record) -> Iterator[Fact]:
 
 def _values(clean: Record) -> quality_values.Floats:
     """Returns (1, f) the values of one row of `clean`."""
-    columns = {f"clean.{n}": pa.array([clean[n]], CLEAN.field(n).type) for n in quality_values.COLUMNS}
-    return quality_values.values(pa.record_batch(columns), [clean["clean_text"]])
+    numbers = {n: np.array([np.nan if clean[n] is None else clean[n]], np.float64) for n in quality_values.NUMBERS}
+    return quality_values.of_numbers(numbers, [clean["language"]], [clean["clean_text"]])
 
 
 def strongest(added: npt.NDArray[np.float64]) -> list[int]:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from scoring.core import files
@@ -234,6 +233,8 @@ def floats(column: pa.Array) -> npt.NDArray[np.float64]:
 
 def all_kept(batch: pa.RecordBatch) -> pa.Array:
     """Returns the and of every `*.kept` column of `batch`; null counts as dropped."""
+    import pyarrow.compute as pc
+
     kept = pa.array([True] * batch.num_rows, pa.bool_())
     for name in batch.schema.names:
         if name.endswith(".kept"):
