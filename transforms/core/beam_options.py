@@ -1,4 +1,4 @@
-"""Beam's options, without the parser that Beam builds anew for each look at them."""
+"""Beam's options, without a new parser each time Beam looks at them."""
 
 from typing import TypeVar
 
