@@ -42,6 +42,7 @@ def settings() -> Any:
     from transforms.clean.config import CleanConfig
 
     tree = shipped()
+    tree["clean"]["gopher"] |= {"variant": "datatrove"}
     tree["clean"]["c4"] |= {"variant": "datatrove", "min_line_words": 3, "min_sentences": 5}
     return params.Params(params.DEFAULTS, tree).section("clean", CleanConfig)
 

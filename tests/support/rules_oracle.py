@@ -44,8 +44,9 @@ def lines_of(text: str) -> list[str]:
 def gopher(text: str, variant: str, language: str | None) -> Values:
     """Returns the values of RULES §1.1."""
     every, outside = tokens(text), words_of(text)
-    bullets = {"datatrove": "•-", "dolma": "*-", "dclm": "●•*-"}[variant]
-    ellipses = {"datatrove": ["...", "…"], "dolma": ["…"], "dclm": ["...", ". . .", "…"]}[variant]
+    bullets = {"dolma": "*-", "dclm": "●•*-"}.get(variant, "•-")
+    ellipses = {"dolma": ["…"], "dclm": ["...", ". . .", "…"]}.get(variant, ["...", "…"])
+    letters_of = {"gradsift": outside, "datatrove": every}.get(variant, text.split())
     lengths = [len(w) for w in outside]
     length = float(median(lengths) if variant == "dolma" else sum(lengths) / len(lengths)) if lengths else 0.0
     stop_words = [w for w in (every if variant == "dclm" else set(every)) if w in STOP_WORDS]
@@ -57,7 +58,7 @@ def gopher(text: str, variant: str, language: str | None) -> Values:
         "ellipsis_ratio": sum(map(text.count, ellipses)) / len(every),
         "bullet_line_ratio": sum(line[:1] != "" and line[0] in bullets for line in lines) / len(lines),
         "ellipsis_line_ratio": sum(line.endswith(tuple(ellipses)) for line in lines) / len(lines),
-        "alpha_word_ratio": sum(any(map(str.isalpha, w)) for w in every) / len(every),
+        "alpha_word_ratio": ratio(sum(any(map(str.isalpha, w)) for w in letters_of), len(letters_of)),
         "stop_words": len(stop_words) if language == "en" else None,
     }
 

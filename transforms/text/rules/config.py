@@ -7,12 +7,12 @@ from scoring.core.config import config
 Words = Literal["characters", "dictionary"]
 
 
-GopherVariant = Literal["datatrove", "dolma", "dclm"]
+GopherVariant = Literal["gradsift", "datatrove", "dolma", "dclm"]
 
 
 @config
 class GopherConfig:
-    """Thresholds of the quality rules; ratios are per token of W, or per line."""
+    """Thresholds of the quality rules; ratios are per token of W (that of letters: see the variant), or per line."""
 
     variant: GopherVariant
     drop: bool

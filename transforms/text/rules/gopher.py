@@ -1,14 +1,15 @@
-"""Gopher's quality rules (Rae et al. 2021, table A1), in three published readings.
+"""Gopher's quality rules (Rae et al. 2021, table A1), in three published readings and our own.
 
 W are all tokens, W′ those with a character outside the punctuation set (see `transforms.text.words`).
 The word-length rules hold for spaced scripts only, the stop-word rule only for languages with a list;
 elsewhere their values are null and no row fails them.
 
-| variant | word length | ellipses | bullets | stop words |
-|---|---|---|---|---|
-| `datatrove` | mean | `...` `…` | • - | distinct |
-| `dolma` | median | `…` | * - | distinct |
-| `dclm` | mean | `...` `. . .` `…` | ● • * - | every occurrence |
+| variant | word length | ellipses | bullets | stop words | share with a letter, of |
+|---|---|---|---|---|---|
+| `gradsift` | mean | `...` `…` | • - | distinct | W′: words, not punctuation |
+| `datatrove` | mean | `...` `…` | • - | distinct | W: punctuation marks too |
+| `dolma` | median | `…` | * - | distinct | text split at white space |
+| `dclm` | mean | `...` `. . .` `…` | ● • * - | every occurrence | text split at white space |
 """
 
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from scoring.core.jit import kernel
 from transforms.text.chars import point, trimmed
 from transforms.text.rules.config import GopherVariant
 from transforms.text.scan import ALPHABETIC, OUTSIDE, Sheet
+from transforms.text.tables import ALPHA, BLANK
 
 STOP_WORDS = {"en": ("the", "be", "to", "of", "and", "that", "have", "with")}
 VALUES = (
@@ -30,11 +32,13 @@ WHOLE = ("nonsymbol_words", "stop_words")  # of the values: counts, the rest are
 
 
 _DOTS, _SPACED_DOTS, _ELLIPSIS = 1, 2, 4
-_READINGS: dict[str, tuple[bool, int, str, bool]] = {
-    "datatrove": (False, _DOTS | _ELLIPSIS, "•-", False),
-    "dolma": (True, _ELLIPSIS, "*-", False),
-    "dclm": (False, _DOTS | _SPACED_DOTS | _ELLIPSIS, "●•*-", True),
-}  # variant → median word length, ellipses, bullets, stop words with repeats
+_TOKENS, _WORDS, _SPLIT = 0, 1, 2  # W, W′, or what white space separates
+_READINGS: dict[str, tuple[bool, int, str, bool, int]] = {
+    "gradsift": (False, _DOTS | _ELLIPSIS, "•-", False, _WORDS),
+    "datatrove": (False, _DOTS | _ELLIPSIS, "•-", False, _TOKENS),
+    "dolma": (True, _ELLIPSIS, "*-", False, _SPLIT),
+    "dclm": (False, _DOTS | _SPACED_DOTS | _ELLIPSIS, "●•*-", True, _SPLIT),
+}  # variant → median word length, ellipses, bullets, stop words with repeats, of what words the share has a letter
 
 
 class Reading(NamedTuple):
@@ -44,6 +48,7 @@ class Reading(NamedTuple):
     ellipses: int  # _DOTS, _SPACED_DOTS, _ELLIPSIS: which count
     bullets: Array  # code points
     repeats: bool  # a stop word counts as often as it occurs
+    letters_of: int  # _TOKENS, _WORDS, _SPLIT: of what the share with a letter is
 
 
 class Counted(NamedTuple):
@@ -58,8 +63,8 @@ class Counted(NamedTuple):
 
 def reading(variant: GopherVariant) -> Reading:
     """Returns what the kernel needs to know of `variant`."""
-    median, ellipses, bullets, repeats = _READINGS[variant]
-    return Reading(median, ellipses, np.array([ord(c) for c in bullets], np.int64), repeats)
+    median, ellipses, bullets, repeats, letters_of = _READINGS[variant]
+    return Reading(median, ellipses, np.array([ord(c) for c in bullets], np.int64), repeats, letters_of)
 
 
 @kernel
@@ -165,6 +170,23 @@ def _stop_words(counts: Array, known: Array, distinct: int, stop_words: Array, r
 
 
 @kernel
+def _split_at_space(data: Array, start: int, stop: int, table: Array) -> tuple[int, int]:
+    """Returns how many stretches between white space there are, and how many of them have a letter."""
+    found, lettered, at = 0, 0, start
+    inside = letter = False
+    while at < stop:
+        char, at = point(data, at)
+        if table[char] & BLANK:
+            lettered += letter
+            inside = letter = False
+            continue
+        found += not inside
+        inside = True
+        letter |= table[char] & ALPHA != 0
+    return found, lettered + letter
+
+
+@kernel
 def fill(
     data: Array, start: int, stop: int, table: Array, size: Counted, read: Reading, stop_words: Array,
     sheet: Sheet, out: Array,
@@ -184,7 +206,10 @@ def fill(
     out[1] = np.nan if size.unspaced else _length(sheet.lengths, sheet.flags, words, outside, read.median)
     out[2], out[3] = hashes / words, found / words
     out[4], out[5] = bulleted / size.every_line, ended / size.every_line
-    out[6] = alphabetic / words
+    among = outside if read.letters_of == _WORDS else words
+    if read.letters_of == _SPLIT:
+        among, alphabetic = _split_at_space(data, start, stop, table)
+    out[6] = alphabetic / max(among, 1)
     out[7] = (
         _stop_words(sheet.counts, sheet.known, size.distinct, stop_words, read.repeats) if len(stop_words) else np.nan
     )

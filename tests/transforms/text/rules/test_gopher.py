@@ -52,6 +52,11 @@ def test_stop_words_are_for_languages_with_a_list() -> None:
         ("dclm", "* a\n● b\n• c\nd", "bullet_line_ratio", 3 / 4),
         ("dclm", "a . . .\nb. . .\nc", "ellipsis_line_ratio", 2 / 3),
         ("dclm", "the The of of to", "stop_words", 4),
+        ("dclm", "a, (b) 1 - c", "alpha_word_ratio", 3 / 5),
+        ("dolma", "a, (b) 1 - c", "alpha_word_ratio", 3 / 5),
+        ("gradsift", "a, (b) 1 - c", "alpha_word_ratio", 3 / 4),
+        ("datatrove", "a, (b) 1 - c", "alpha_word_ratio", 3 / 8),
+        ("gradsift", ", .", "alpha_word_ratio", 0.0),
     ],
 )
 def test_other_readings_by_hand(variant: str, text: str, name: str, value: float) -> None:

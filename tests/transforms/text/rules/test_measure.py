@@ -37,9 +37,11 @@ def differing(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
 
 
 @FIRST_IS_SLOW
-@given(ANY, st.sampled_from(["datatrove", "dolma", "dclm"]), st.sampled_from(["en", "zh", None]))
+@given(ANY, st.sampled_from(["gradsift", "datatrove", "dolma", "dclm"]), st.sampled_from(["en", "zh", None]))
 @example("... . . . . . .\n. . .", "dclm", "en")
 @example("…...#\u0301#…… .", "dclm", "en")
+@example("1 \u200b a\u00a0,\u3000b2 !", "dolma", "en")
+@example("--- , !", "gradsift", "en")
 def test_gopher_quality_is_what_the_oracle_says(text: str, variant: str, language: str | None) -> None:
     if oracle.tokens(text):
         ours = row(run([text], language=language, settings=config(gopher=variant)))
