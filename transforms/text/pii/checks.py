@@ -16,7 +16,12 @@ _TEL = re.compile(rb"(?i)(?:tel|telephone|phone|call|fax|mobile|cell|sms|whatsap
                   rb"(?:(?:no|number|us|at|me|is)\b[^0-9A-Za-z]{0,4}){0,2}\Z")  # fmt: skip
 _VERSION = re.compile(rb"(?i)(?:\bv|\bEC|\bOID|\bver|version|release|revision|\brev|build|firmware|update|upgrade|patch"
                       rb"|kernel|section|\bsec|clause|article|chapter|paragraph|appendix|figure|\bfig|table|rule|part)"
-                      rb"s?[.:# ]*(?:to )?\Z")  # fmt: skip
+                      rb"s?[\"'\])]{0,2}[.:# =<>(]*[\"']?(?:to )?\Z")  # fmt: skip
+_NAMED = re.compile(rb"([A-Za-z][A-Za-z0-9_+#\-]*)[\"'\])]{0,2}[ :=@~^<>(]{1,4}[\"']?\Z")  # numpy==1.26.4.1
+_HOST = re.compile(rb"(?i)(?:\A|[_\-])(?:ips?|ipv4|addr|address(?:es)?|hosts?|hostname|servers?|nameserver|dns|gateway"
+                   rb"|router|proxy|client|users?|visitor|node|peer|subnet|netmask|network|range|ping|ssh|telnet|curl"
+                   rb"|traceroute|from|to|at|by|via|is|was|are|be|and|or|on|with|of|for|in|as|than|the|an?|that|this)\Z"
+                   )  # fmt: skip
 _FILES = frozenset(b"png jpg jpeg gif webp svg css js json html htm xml php exe dll txt pdf".split())
 _COUNTRIES = frozenset(  # ITU-T E.164, without +1
     map(str, (7, 20, 27, *range(30, 35), 36, 39, 40, 41, *range(43, 50), *range(51, 59), *range(60, 67), 81, 82, 84, 86,
@@ -89,10 +94,17 @@ def chinese(text: bytearray, start: int, end: int) -> Found:
 
 def ipv4(text: bytearray, start: int, end: int) -> Found:
     """Refuses version and section numbers, and what no host on the Internet has as its address."""
-    numbers = [int(part) for part in text[start:end].split(b".")]
-    if max(numbers) < 20 or not 0 < numbers[0] < 224 or _VERSION.search(_before(text, start)):
+    numbers, before = [int(part) for part in text[start:end].split(b".")], _before(text, start)
+    if max(numbers) < 20 or not 0 < numbers[0] < 224 or _VERSION.search(before) or _is_version(numbers, before):
         return None
     return end, bytes(text[start:end])
+
+
+def _is_version(numbers: list[int], before: bytes) -> bool:
+    """Whether small numbers follow a name that is no word for hosts, nor one that any sentence has."""
+    named = _NAMED.search(before)
+    small = numbers[0] < 10 and min(numbers[1:]) < 10
+    return small and named is not None and not _HOST.search(named[1])
 
 
 def ipv6(text: bytearray, start: int, end: int) -> Found:
