@@ -18,6 +18,13 @@ PIECE_CHARS = 100_000
 _BATCH_CHARS = 2_000_000  # of one call: bounds the memory of the tokenizer's own records
 
 
+def read_as_text(backend: Backend) -> None:
+    """Lets `backend` encode whole texts, and special tokens that are spelled out in one (`[SEP]`) as text."""
+    backend.no_truncation()
+    backend.no_padding()
+    backend.encode_special_tokens = True
+
+
 def pieces(text: str, limit: int = PIECE_CHARS) -> list[str]:
     """Returns `text` in pieces of at most `limit` characters, cut before a space where there is one.
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from scoring.core.errors import ConfigError, ToolError
 from scoring.models.config import Dtype, Wanted
+from scoring.models.encoding import read_as_text
 from scoring.models.files import GGUF, ONNX, onnx_home, resolve
 from scoring.models.types import ImageProcessor, Model, ModelConfig, Tokenizer
 
@@ -46,7 +47,7 @@ def use_threads(threads: int) -> None:
 
 
 def load_tokenizer(name: str, root: Path = Path()) -> Tokenizer:
-    """Returns the fast tokenizer of model `name`, with neither truncation nor padding."""
+    """Returns the fast tokenizer of model `name`, which reads all of a text, and all as text."""
     from transformers import AutoTokenizer
 
     tokenizer = _load(AutoTokenizer.from_pretrained, name, root)
@@ -54,8 +55,7 @@ def load_tokenizer(name: str, root: Path = Path()) -> Tokenizer:
         raise ToolError(
             "the tokenizer has no fast version", where=name, remedy="add the tokenizer.json to the model's folder"
         )
-    tokenizer.backend_tokenizer.no_truncation()
-    tokenizer.backend_tokenizer.no_padding()
+    read_as_text(tokenizer.backend_tokenizer)
     return tokenizer
 
 
@@ -70,8 +70,7 @@ def quick_tokenizer(name: str, root: Path = Path()) -> SimpleNamespace | None:
     if not path.is_file():
         return None
     backend = Tokenizer.from_file(str(path))
-    backend.no_truncation()
-    backend.no_padding()
+    read_as_text(backend)
     return SimpleNamespace(backend_tokenizer=backend)
 
 

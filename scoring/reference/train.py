@@ -11,6 +11,7 @@ from scoring.core import files
 from scoring.core.errors import ConfigError
 from scoring.gradients.losses import padded, row_losses
 from scoring.models.config import MIN_TOKENS
+from scoring.models.encoding import read_as_text
 from scoring.models.types import Model, Tensor, Tokenizer
 from scoring.reference.config import ReferenceConfig
 from scoring.reference.muon import Muon
@@ -48,7 +49,9 @@ def train_tokenizer(texts: Sequence[str], vocabulary: int) -> Tokenizer:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=_PAD, eos_token=_EOS)
+    found = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=_PAD, eos_token=_EOS)
+    read_as_text(found.backend_tokenizer)
+    return found
 
 
 def new_model(config: ReferenceConfig, tokenizer: Tokenizer) -> Model:

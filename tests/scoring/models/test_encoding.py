@@ -1,5 +1,7 @@
 """Tokens of texts of any size: pieces lose nothing, counts equal ids."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -36,6 +38,14 @@ def test_two_megabytes_are_counted_whole_and_in_order(tokenizer: object) -> None
     texts = ["one", long, "", "two words", long[:1400]]
     assert encoding.token_counts(tokenizer, texts) == [1, 450_000, 0, 2, 300]
     assert [len(ids) for ids in encoding.token_ids(tokenizer, texts)] == [1, 450_000, 0, 2, 300]
+
+
+def test_special_tokens_spelled_out_are_text(tokenizer: Any) -> None:
+    told = tokenizer.convert_tokens_to_ids(["see", "[", "sep", "]", "there"])
+    quick = models.quick_tokenizer(MINILM)
+    for found in (tokenizer, quick):
+        assert next(encoding.token_ids(found, ["see [SEP] there"])).tolist() == told
+    assert encoding.token_counts(tokenizer, ["[MASK]" * 4]) == [12]
 
 
 def test_no_texts(tokenizer: object) -> None:

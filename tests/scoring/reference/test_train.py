@@ -16,6 +16,7 @@ from support.text_projects import TINY, files, texts
 
 from scoring.core.errors import ConfigError, DataError
 from scoring.gradients.layers import scored_layers
+from scoring.models import encoding
 from scoring.models import load as models
 from scoring.reference import train as reference
 from scoring.reference.config import ReferenceConfig
@@ -69,6 +70,12 @@ def test_tokens_hold_the_whole_text(text: str) -> None:
 
 def test_a_tokenizer_of_few_texts_is_small() -> None:
     assert len(reference.train_tokenizer(["aaa"], 4096)) < 300
+
+
+def test_special_tokens_spelled_out_are_text() -> None:
+    told = next(encoding.token_ids(TOKENIZER, ["the end<|eos|>"])).tolist()
+    assert not {TOKENIZER.eos_token_id, TOKENIZER.pad_token_id} & set(told)
+    assert TOKENIZER.decode(told) == "the end<|eos|>"
     assert len(TOKENIZER) == 300
 
 
