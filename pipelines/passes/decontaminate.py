@@ -20,7 +20,7 @@ MODULE = "pipelines.passes.decontaminate"
 
 
 class Prepared(NamedTuple):
-    """The index, None without benchmarks; the digest of its arrays; benchmark → its `items` and `skipped` rows."""
+    """The index, None without benchmarks; the digest of its arrays; benchmark → its `items` and what was left out."""
 
     path: Path | None
     digest: str
@@ -40,7 +40,7 @@ def prepare(project: Project, config: DecontaminateConfig, clean: benchmarks.Cle
         path.unlink(missing_ok=True)
         return Prepared(None, "", {})
     content = sources_digest(project.root, config.benchmarks, benchmarks.USE)
-    wanted = stage.fingerprint(MODULE, [config.ngram, config.min_words, how], [content])
+    wanted = stage.fingerprint(MODULE, [config.ngram, config.min_words, config.max_item_ratio, how], [content])
     record = arrow_files.recorded(path)
     if record.get("fingerprint") != wanted:
         progress.say(f"clean: reading {len(config.benchmarks)} benchmarks")

@@ -13,7 +13,7 @@ import pyarrow as pa
 from scoring.core.errors import ConfigError
 from transforms.readers import text_source
 from transforms.text.decontaminate.config import DecontaminateConfig
-from transforms.text.decontaminate.overlap import Index, make_index, ngram_pairs
+from transforms.text.decontaminate.overlap import Index, make_index, ngram_pairs, of_template
 
 Clean = Callable[[pa.LargeStringArray], pa.LargeStringArray]
 
@@ -22,7 +22,7 @@ _BATCH_ITEMS = 4096
 
 
 def build_index(root: Path, config: DecontaminateConfig, clean: Clean) -> tuple[Index, dict[str, dict[str, int]]]:
-    """Returns the index of all benchmarks of `config`, and benchmark → its `items` and `skipped` rows.
+    """Returns the index of all benchmarks of `config`, and benchmark → its `items`, `skipped` rows, `template_ngrams`.
 
     `clean` brings items to the normal form of the texts that will be looked up.
 
@@ -36,7 +36,8 @@ def build_index(root: Path, config: DecontaminateConfig, clean: Clean) -> tuple[
             items.add(benchmark.name, read, texts)
             read += len(texts)
         kept = len(items.names) - before
-        counts[benchmark.name] = {"items": kept, "skipped": read - kept}
+        template = items.drop_template(before)
+        counts[benchmark.name] = {"items": kept, "skipped": read - kept, "template_ngrams": template}
         if not kept:
             what = (
                 f"benchmark {benchmark.name} has no usable items: none of its {read} rows has {config.min_words} words"
@@ -62,6 +63,16 @@ class _Items:
         self._owners.append((len(self.names) - 1 + np.cumsum(kept))[rows])
         self._lengths.append(np.minimum(words[kept], config.ngram))
         self.names += [f"{benchmark}:{first + k}" for k in np.flatnonzero(kept).tolist()]
+
+    def drop_template(self, first: int) -> int:
+        """Drops the template of the benchmark that begins with item `first`; returns how many n-grams that is."""
+        after = [k for k, owners in enumerate(self._owners) if len(owners) and owners[0] >= first]
+        if not after:
+            return 0
+        hashes, owners = (np.concatenate(x[after[0] :]) for x in (self._hashes, self._owners))
+        template = of_template(hashes, owners - first, len(self.names) - first, self._config.max_item_ratio)
+        self._hashes[after[0] :], self._owners[after[0] :] = [hashes[~template]], [owners[~template]]
+        return len(np.unique(hashes[template]))
 
     def index(self) -> Index:
         """Returns the index of all items."""

@@ -36,7 +36,9 @@ def bench(*paths: str, columns: tuple[str, ...] = ("q", "choices", "answer"), **
 
 
 def config(*found: TextSource, **more: Any) -> DecontaminateConfig:
-    return DecontaminateConfig(**{"benchmarks": found, "ngram": 5, "min_words": 4, "max_overlap": 0.5, **more})
+    return DecontaminateConfig(
+        **{"benchmarks": found, "ngram": 5, "min_words": 4, "max_overlap": 0.5, "max_item_ratio": 0.05, **more}
+    )
 
 
 def write(root: Path, rows: list[Any] = ROWS, name: str = "b.jsonl") -> Path:
@@ -78,7 +80,10 @@ def test_items_are_named_by_benchmark_and_row(tmp_path: Path) -> None:
     write(tmp_path, [{"text": "a hill with another name that people know"}], "c.jsonl")
     index, counts = build_index(tmp_path, config(bench(), bench("c.jsonl", columns=("text",), name="hill")), same)
     assert index.items.to_pylist() == ["hill:0", "sky:0", "sky:2"], "row 1 of sky has no words"
-    assert counts == {"hill": {"items": 1, "skipped": 0}, "sky": {"items": 2, "skipped": 1}}
+    assert counts == {
+        "hill": {"items": 1, "skipped": 0, "template_ngrams": 0},
+        "sky": {"items": 2, "skipped": 1, "template_ngrams": 0},
+    }
     found = hits(pa.array([f"Well, {QUESTION.upper()}?"], pa.large_string()), index)
     assert found.item.to_pylist() == ["sky:0"]
     assert found.overlap[0].as_py() == 6 / 9
@@ -158,3 +163,30 @@ def test_missing_files_and_columns_name_themselves(tmp_path: Path) -> None:
         list(read_texts(tmp_path, bench("cut.jsonl.gz"), USE))
     with pytest.raises(ConfigError, match="matches no files"):
         sources_digest(tmp_path, [bench("none.jsonl")], USE)
+
+
+TEMPLATE = "below is an instruction that describes a task write a response that completes it"
+
+
+@pytest.mark.parametrize(("ratio", "contaminated"), [(0.05, False), (1.0, True)])
+def test_a_template_that_items_share_is_no_contamination(tmp_path: Path, ratio: float, contaminated: bool) -> None:
+    write(tmp_path, [{"text": f"{TEMPLATE} {number} plus {number + 1} is"} for number in range(8)])
+    index, counts = build_index(tmp_path, config(bench(columns=("text",)), max_item_ratio=ratio), same)
+    assert (counts["sky"]["template_ngrams"] > 0) is not contaminated
+    texts = [f"{TEMPLATE} translate this", f"{TEMPLATE} 3 plus 4 is", "it 3 plus 4 is"]
+    found = hits(pa.array(texts, pa.large_string()), index)
+    assert [overlap > 0.5 for overlap in found.overlap.to_pylist()] == [contaminated, True, False]
+
+
+def test_a_passage_that_few_of_many_items_share_is_content(tmp_path: Path) -> None:
+    passages = [" ".join(f"word{k}n{n}" for n in range(12)) for k in range(30)]
+    write(tmp_path, [{"text": f"{p} why{k}q{q}"} for k, p in enumerate(passages) for q in range(4)])
+    index, counts = build_index(tmp_path, config(bench(columns=("text",))), same)
+    assert counts["sky"]["template_ngrams"] == 0
+    assert hits(pa.array([passages[7]], pa.large_string()), index).overlap[0].as_py() > 0.5
+
+
+def test_items_that_are_all_alike_keep_their_ngrams(tmp_path: Path) -> None:
+    write(tmp_path, [{"text": TEMPLATE}] * 5)
+    index, _ = build_index(tmp_path, config(bench(columns=("text",))), same)
+    assert hits(pa.array([TEMPLATE], pa.large_string()), index).overlap.to_pylist() == [1.0]

@@ -12,6 +12,7 @@ class DecontaminateConfig:
     ngram: int  # words
     min_words: int  # shorter items are left out
     max_overlap: float  # of an item's n-grams; a text with more is dropped
+    max_item_ratio: float  # of a benchmark's items; n-grams that more of them share are its template, not its content
 
     def __post_init__(self) -> None:
         names = [b.name for b in self.benchmarks]
@@ -21,3 +22,5 @@ class DecontaminateConfig:
             raise ValueError(f"1 <= min_words {self.min_words} <= ngram {self.ngram} <= 1000 must hold")
         if not 0 <= self.max_overlap <= 1:
             raise ValueError(f"max_overlap must be in [0, 1], not {self.max_overlap}")
+        if not 0 <= self.max_item_ratio <= 1:
+            raise ValueError(f"max_item_ratio must be in [0, 1], not {self.max_item_ratio}")

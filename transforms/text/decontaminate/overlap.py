@@ -9,6 +9,8 @@ appendix C: 13-grams, lower case, no punctuation; lm-evaluation-harness does the
   2024), which discards a text that matches more than half of a benchmark sample.
 * An item shorter than n words is one n-gram of its own length: its overlap is 0 or 1. Below `min_words` it is left
   out: GPT-3 never goes below 8, as shorter runs stand everywhere.
+* n-grams that more than `max_item_ratio` of a benchmark's items share, and three or more, are its template ("Below is
+  an instruction …"): they belong to no item. An item of nothing else keeps them.
 * The benchmark share of a text is the share of its words in a matched n-gram (Llama 2, appendix A.6, counts
   tokens in the same way).
 """
@@ -82,6 +84,28 @@ def ngram_pairs(texts: pa.LargeStringArray, *, ngram: int, min_words: int) -> tu
     words = np.zeros(len(texts), np.int64)
     hash_items(data, offsets, _letters(), ngram, min_words, found, starts, words)
     return found[: starts[-1]].copy(), np.repeat(np.arange(len(texts)), np.diff(starts)), words
+
+
+_FEW_ITEMS = 2  # that may share an n-gram in any benchmark
+
+
+def of_template(hashes: Array, owners: Array, items: int, max_item_ratio: float) -> Array:
+    """Returns (p,) bool: which of the n-grams of one benchmark are its template.
+
+    Args:
+      hashes: (p,) uint64, in any order.
+      owners: (p,) int64: the item in [0, items) that has each.
+      items: how many the benchmark has.
+      max_item_ratio: the share of items that may have an n-gram in common.
+    """
+    order = np.lexsort((owners, hashes))
+    first = np.ones(len(hashes), bool)
+    first[1:] = np.diff(owners[order]) != 0
+    first[1:] |= hashes[order][1:] != hashes[order][:-1]
+    distinct, counts = np.unique(hashes[order][first], return_counts=True)
+    shared = np.isin(hashes, distinct[counts > max(_FEW_ITEMS, max_item_ratio * items)])
+    own = np.bincount(owners[~shared], minlength=items)
+    return shared & (own[owners] > 0)
 
 
 def make_index(hashes: Array, owners: Array, lengths: Array, items: pa.StringArray) -> Index:

@@ -17,7 +17,7 @@ from support.text_oracle import FIRST_IS_SLOW, PAGES, TEXTS
 from transforms.core.text_files import TextSource
 from transforms.text.decontaminate import overlap as decontaminate
 from transforms.text.decontaminate.config import DecontaminateConfig
-from transforms.text.decontaminate.overlap import Index, hits, make_index, ngram_pairs
+from transforms.text.decontaminate.overlap import Index, hits, make_index, ngram_pairs, of_template
 
 _WORDS = st.sampled_from(["a", "b", "the", "It's", "汉", "字", "คน", "कि", "é", "É", "-", "...", "\u00ad", "x1"])
 _GAPS = st.sampled_from([" ", " ", ", ", "\n", ""])
@@ -180,11 +180,12 @@ def test_planted_items_in_real_texts(shared: Path) -> None:
     ("change", "words"),
     [
         ({"ngram": 0}, "ngram 0"), ({"min_words": 14}, "min_words 14"), ({"max_overlap": 1.5}, "max_overlap must be"),
+        ({"max_item_ratio": -0.1}, "max_item_ratio must be"),
         ({"benchmarks": (TextSource(name="b", paths=("x",)),) * 2}, "unique names"),
     ],
 )  # fmt: skip
 def test_limits_are_checked(change: dict[str, Any], words: str) -> None:
-    good = {"benchmarks": (), "ngram": 13, "min_words": 8, "max_overlap": 0.5}
+    good = {"benchmarks": (), "ngram": 13, "min_words": 8, "max_overlap": 0.5, "max_item_ratio": 0.05}
     DecontaminateConfig(**good)
     with pytest.raises(ValueError, match=words):
         DecontaminateConfig(**{**good, **change})
@@ -200,3 +201,16 @@ def test_limits_are_checked(change: dict[str, Any], words: str) -> None:
 def test_a_benchmark_is_checked_like_a_source(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         TextSource(**{"name": "b", "paths": ("x",), **change})
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=6), min_size=1, max_size=9),
+    st.sampled_from([0.0, 0.3, 0.5, 1.0]),
+)
+def test_the_template_is_what_many_items_share(items: list[list[int]], ratio: float) -> None:
+    pairs = [(gram, owner) for owner, grams in enumerate(items) for gram in grams]
+    holders = {gram: {o for g, o in pairs if g == gram} for gram, _ in pairs}
+    shared = {gram for gram, found in holders.items() if len(found) > 2 and len(found) > ratio * len(items)}
+    expected = [gram in shared and not set(items[owner]) <= shared for gram, owner in pairs]
+    hashes, owners = np.array([g for g, _ in pairs], np.uint64), np.array([o for _, o in pairs], np.int64)
+    assert of_template(hashes, owners, len(items), ratio).tolist() == expected
