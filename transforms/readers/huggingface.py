@@ -15,32 +15,59 @@ _SAVED = ("state.json", "dataset_dict.json")
 
 
 def read_huggingface(extent: Extent) -> Iterator[Item]:
-    """Yields the rows of one split, media undecoded, class labels by name.
+    """Yields the rows of one split, media undecoded, class labels by name, wherever they stand in a row.
 
     Raises:
       ConfigError: the dataset or the split cannot be loaded.
     """
-    rows, names = _open(extent)
+    rows = _open(extent)
+    features = {c: f for c, f in (rows.features or {}).items() if _has_names(f)}
     index = -1
     try:
         for index, row in enumerate(rows):
-            yield Record(index, {**row, **{c: n[row[c]] for c, n in names.items() if row[c] is not None}})
+            yield Record(index, {**row, **{c: _named(f, row[c]) for c, f in features.items()}})
     except Exception as error:  # noqa: BLE001 (a builder raises what it likes; the rows before it stay)
         yield Fault(index + 1, "bad_value", f"cannot read rows from {index + 1} onwards: {error}")
 
 
-def _open(extent: Extent) -> tuple["IterableDataset", dict[str, list[str]]]:
-    """Returns the rows, and for each class-label column its names."""
+def _inner(feature: object) -> object:
+    """Returns the feature of a list's items; None for any other."""
+    return feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
+
+
+def _has_names(feature: object) -> bool:
+    """Returns whether there is a class label in `feature`, which may be nested."""
+    if isinstance(feature, dict):
+        return any(map(_has_names, feature.values()))
+    inner = _inner(feature)
+    return type(feature).__name__ == "ClassLabel" if inner is None else _has_names(inner)
+
+
+def _named(feature: object, value: object) -> object:
+    """Returns `value` with the names of its class labels; -1 stands for no label, a number without a name stays."""
+    if isinstance(feature, dict) and isinstance(value, dict):
+        return {k: _named(feature.get(k), v) for k, v in value.items()}
+    inner = _inner(feature)
+    if inner is not None and isinstance(value, dict):  # a sequence of structs, which `datasets` turns inside out
+        return {k: _named([f], value.get(k)) for k, f in inner.items()} if isinstance(inner, dict) else value
+    if inner is not None and isinstance(value, list):
+        return [_named(inner, v) for v in value]
+    if type(feature).__name__ != "ClassLabel" or not isinstance(value, int):
+        return value
+    names: list[str] = getattr(feature, "names", [])
+    return None if value == -1 else names[value] if 0 <= value < len(names) else value
+
+
+def _open(extent: Extent) -> "IterableDataset":
+    """Returns the rows."""
     try:
-        rows = _load(extent).decode(False)
+        return _load(extent).decode(False)
     except Exception as error:
         raise ConfigError(
             f"datasets cannot load {extent.path} split {extent.source.split}: {error}",
             where=f"ingest.sources, {extent.source.name}",
             remedy="use a local folder or builder with its split and kwargs; nothing is downloaded",
         ) from error
-    features = rows.features or {}
-    return rows, {c: f.names for c, f in features.items() if type(f).__name__ == "ClassLabel"}
 
 
 def _load(extent: Extent) -> "IterableDataset":

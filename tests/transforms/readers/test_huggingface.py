@@ -37,6 +37,30 @@ def test_a_saved_data_set_gives_class_labels_by_name(tmp_path: Path) -> None:
     assert read(read_huggingface, tmp_path / "two", split="test") == expected
 
 
+def test_labels_inside_lists_and_structs_have_names_and_minus_one_is_none(tmp_path: Path) -> None:
+    tag = datasets.ClassLabel(names=["noun", "verb"])
+    features = datasets.Features(
+        {
+            "text": datasets.Value("string"), "label": tag, "tags": datasets.List(tag), "deep": datasets.List([tag]),
+            "nested": {"tag": tag, "n": datasets.Value("int64")},
+            "parts": [{"tag": tag, "word": datasets.Value("string")}],
+            "turned": datasets.Sequence({"tag": tag, "word": datasets.Value("string")}),
+        }
+    )  # fmt: skip
+    row = {
+        "text": "a", "label": -1, "tags": [0, -1, 1], "deep": [[1], []], "nested": {"tag": 1, "n": 1},
+        "parts": [{"tag": 0, "word": "x"}], "turned": {"tag": [1, 0], "word": ["x", "y"]},
+    }  # fmt: skip
+    datasets.Dataset.from_list([row], features=features).save_to_disk(tmp_path / "one")
+    assert read(read_huggingface, tmp_path / "one") == [
+        (0, {
+            "text": "a", "label": None, "tags": ["noun", None, "verb"], "deep": [["verb"], []],
+            "nested": {"tag": "verb", "n": 1}, "parts": [{"tag": "noun", "word": "x"}],
+            "turned": {"tag": ["verb", "noun"], "word": ["x", "y"]},
+        })
+    ]  # fmt: skip
+
+
 def test_a_builder_with_files_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
     keys = source(format="huggingface", kwargs={"data_files": {"train": ["rows.jsonl"]}})
