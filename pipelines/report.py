@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).parent / "reporting" / "report.html.j2"
 TEXT_CHARS = 400
+WARNINGS = 5  # lines of the summary
 
 SECTIONS = (
     ("Inputs and outcomes", (figures.funnel, figures.reasons, figures.near_misses, figures.rejects)),
@@ -97,6 +98,7 @@ def render(data: FigureData, settings: ReportConfig) -> str:
     return environment.get_template(TEMPLATE.name).render(
         title=settings.title,
         tiles=_tiles(data.totals),
+        losses=[loss.cells for loss in data.totals.losses],
         sections=sections,
         examples=examples(data, settings.examples),
         digest=parts.digest({k: v for k, v in data.project.params.tree.items() if k != "runtime"}),
@@ -192,6 +194,9 @@ def summary(project: Project) -> str:
     lines.append(f"{sum(found.dropped.values()):,} rows dropped")
     lines += [f"  {rows:>9,} by {name}{_why(found, name)}" for name, rows in found.dropped.items()]
     lines.append(f"{found.sum('kept'):,} rows kept ({_percent(found.sum('kept'), found.sum('rows'))})")
+    lines += [f"warning: {loss}" for loss in found.losses[:WARNINGS]]
+    if len(found.losses) > WARNINGS:
+        lines.append(f"warning: {len(found.losses) - WARNINGS:,} more such losses, see the report")
     if found.tokens is not None:
         counts = ", ".join(f"{kind} {short(n)}" for kind, n in found.tokens.items() if n)
         lines.append(f"{short(sum(found.tokens.values()))} tokens: {counts or 'none'}")

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from pipelines.catalog import views as catalog
+from pipelines.catalog.losses import Loss, losses
 from pipelines.core.project import Project
 from pipelines.core.tables import Connection, select
 from scoring.core.errors import DataError
@@ -25,6 +26,7 @@ class Totals:
     tokens: Mapping[str, int] | None  # of kept rows, by kind
     plan: Mapping[str, float] | None  # rows, shards, tokens, flops
     faults: Mapping[str, int]  # what should be zero
+    losses: Sequence[Loss]  # what should not be lost in silence
 
     def sum(self, name: str) -> int:
         """Returns the sum of one count over the sources."""
@@ -53,6 +55,7 @@ def measure(connection: Connection) -> Totals:
         tokens=_tokens(connection) if "tokens" in there else None,
         plan=select(connection, _PLAN)[0] if "plan" in there else None,
         faults=_faults(connection, there),
+        losses=losses(connection),
     )
 
 
@@ -154,6 +157,7 @@ def as_json(totals: Totals) -> JsonObject:
         "by_reason": {f"{r['stage']}.{r['reason']}": r["rows"] for r in totals.reasons},
         "by_source": sources,
         "rejects_by_reason": {r["reason"]: r["rows"] for r in totals.rejects},
+        "losses": [asdict(loss) for loss in totals.losses],
         "read_in_part": sum(r["partial"] for r in totals.rejects),
         **({"tokens": dict(totals.tokens)} if totals.tokens is not None else {}),
         **({"plan": dict(totals.plan)} if totals.plan is not None else {}),

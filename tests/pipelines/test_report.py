@@ -197,10 +197,24 @@ def test_the_summary_tells_the_run_in_a_few_lines(reported: Project) -> None:
         "          1 by dedup (duplicate_exact 1)",
         "          1 by quality (low_quality 1)",
         "6 rows kept (54.5 % of rows)",
+        "warning: source web loses 5 of 8 rows (62 %): most fail gopher_short_doc 2, duplicate_exact 1, empty 1. "
+        "Examples: s01, s02, s03",
         "819 tokens: text 182, image 256, video 256, audio 125",
         "5 rows in 2 shards, 4.46T FLOPs",
         f"report: {report.page_path(reported)}",
     ]
+
+
+def test_large_losses_stand_on_top_of_the_page_and_in_the_metrics(reported: Project, tmp_path: Path) -> None:
+    page = page_in(reported)
+    assert page.index("Large losses") < page.index("Inputs and outcomes")
+    assert "most fail gopher_short_doc 2, duplicate_exact 1, empty 1" in page
+    [loss] = metrics_of(reported)["losses"]
+    assert (loss["source"], loss["dropped"], loss["examples"]) == ("web", 5, ["s01", "s02", "s03"])
+    media = {"part-bb-0000.parquet": builders.SAMPLES[builders.PARTS[2]]}
+    project = builders.complete_project(tmp_path, until="lqs", parts_as=media)
+    assert "Large losses" not in page_of(project)
+    assert "warning" not in report.summary(project)
 
 
 def change(project: Project, folder: str, sample_id: str, **values: Any) -> None:
